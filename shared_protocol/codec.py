@@ -37,7 +37,7 @@ def decode_messages(data: bytes | str) -> tuple[Message, ...]:
     """Read a message list; unknown keys are dropped.
 
     Raises:
-        msgspec.DecodeError: the text is no JSON (``ValidationError``, a subclass: a message breaks a rule; the text names the place).
+        msgspec.DecodeError: the text is no JSON; its subclass ``ValidationError`` names the place of a broken rule.
     """
     return _messages_decoder.decode(data)
 
