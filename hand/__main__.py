@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 
 from hand.settings import SettingsError, read_settings
 
@@ -28,7 +29,7 @@ def main() -> int:
     return 0
 
 
-def _loop_factory():  # noqa: ANN202
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:  # not made for Windows

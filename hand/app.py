@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -82,7 +82,7 @@ async def serve(settings: Settings) -> None:
         _ = await asyncio.gather(drain, hurried, return_exceptions=True)
 
 
-def _warm_gateway(gateway: Gateway):  # noqa: ANN202
+def _warm_gateway(gateway: Gateway) -> Callable[[web.Application], AsyncIterator[None]]:
     async def context(_: web.Application) -> AsyncIterator[None]:
         gateway.warm_up()
         yield

@@ -17,7 +17,7 @@ from hand.validation import ToolAddresses
 from shared_protocol.codec import encode_json
 from shared_protocol.tools import ToolRequest
 
-TOKEN_HEADER = "x-daapu-token"
+TOKEN_HEADER = "x-daapu-token"  # noqa: S105  # the name of a header, no secret
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -237,7 +237,7 @@ _throttle = _any_of(THROTTLE_PATTERNS, re.IGNORECASE)
 
 
 def _readable(text: str) -> str:
-    """Return the text with its ASCII escapes undone behind it: some gateways write an apostrophe as ``\\u0027``."""
+    r"""Return the text with its ASCII escapes undone behind it: some gateways write an apostrophe as ``\u0027``."""
     if "\\u00" not in text:
         return text
     return text + "\n" + _ascii_escape.sub(lambda match: chr(int(match.group(1), 16)), text)

@@ -231,18 +231,18 @@ def _content_of(content: object) -> Iterator[tuple[Channel, str]]:
     if isinstance(content, str):
         yield "text", content
         return
-    parts = [content] if isinstance(content, dict) else as_list(content)
-    for part in parts:  # pyright: ignore[reportUnknownVariableType]  # narrowed by the next line
+    single = as_object(content)
+    for part in as_list(content) if single is None else [single]:
         if isinstance(part, str):
             yield "text", part
             continue
-        entry = as_object(part)  # pyright: ignore[reportUnknownArgumentType]  # any JSON goes in
+        entry = as_object(part)
         if entry is None:
             continue
         kind = entry.get("type")
-        if kind in {"thinking", "reasoning"}:
+        if kind in ("thinking", "reasoning"):
             yield "reasoning", _nested_text(entry)
-        elif kind in {None, "text", "output_text"}:
+        elif kind in (None, "text", "output_text"):
             yield "text", as_text(entry.get("text"))
 
 

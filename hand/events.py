@@ -10,8 +10,8 @@ from aiohttp import HttpVersion11, web
 
 from hand.textio import without_surrogates
 from hand.thoughts import Channel
-from shared_protocol.run import ErrorEvent, RunEvent
 from shared_protocol.codec import encode_run_event
+from shared_protocol.run import ErrorEvent, RunEvent
 from shared_protocol.sse import CONNECTED_COMMENT, HEARTBEAT_SECONDS, PING_COMMENT
 
 HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Connection": "keep-alive"}
@@ -105,7 +105,10 @@ class EventStream:
     async def drained(self) -> None:
         """Wait until the brain has caught up; ends with the cancellation of the run if it never does."""
         transport = self._transport
-        while transport is not None and not transport.is_closing() and transport.get_write_buffer_size() > _CONGESTED_BYTES // 4:
+        if transport is None:
+            return
+        # The transport tells only its protocol, which is the framework's, when it has room again.
+        while not transport.is_closing() and transport.get_write_buffer_size() > _CONGESTED_BYTES // 4:  # noqa: ASYNC110  # see above
             await asyncio.sleep(_POLL_SECONDS)
 
     def _blocks_after_deltas(self) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from hand.jsonvalues import as_list, as_object, as_text
+from hand.jsonvalues import as_count, as_list, as_object, as_text
 
 _CODE_FIELDS = ("code", "status", "status_code", "http_code", "http_status")
 
@@ -47,7 +47,7 @@ def failure_of_error_field(document: object) -> InBandFailure | None:
 
 def is_given(error: object) -> bool:
     """Whether an ``error`` value means one: ``null``, ``""``, ``{}`` and ``false`` do not."""
-    return isinstance(error, str | dict) and bool(error)
+    return bool(as_text(error)) or bool(as_object(error))
 
 
 def _is_bare_error(chunk: Mapping[str, object]) -> bool:
@@ -62,14 +62,8 @@ def _describe(holder: Mapping[str, object], chunk: Mapping[str, object] | None =
 def _code(holder: Mapping[str, object]) -> int | None:
     for field in _CODE_FIELDS:
         value = holder.get(field)
-        number: int | None = None
-        if isinstance(value, int) and not isinstance(value, bool):
-            number = value
-        elif isinstance(value, float) and value.is_integer():
-            number = int(value)
-        elif isinstance(value, str) and len(value.strip()) == 3 and value.strip().isdecimal():
-            number = int(value)
-        if number is not None and 400 <= number <= 599:
+        number = as_count(value) if isinstance(value, int | float) or len(as_text(value).strip()) == 3 else 0
+        if 400 <= number <= 599:
             return number
     nested = as_object(holder.get("error"))
     return _code(nested) if nested is not None else None

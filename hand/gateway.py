@@ -7,10 +7,11 @@ straight into a sink.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hand.classify import judge_http_failure
 from hand.errors import TransientError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-    from hand.wire import Connection, ConnectionPool
+    from hand.sockets import Connection, ConnectionPool
 
 
 class GatewayStream:
@@ -68,7 +69,7 @@ class Gateway:
             response = await self._post(base_url, api_key, "/chat/completions", body, stream=True)
         except StatusFailure as failure:
             raise judge_http_failure(failure.status, failure.body) from failure
-        from hand.wire import EXTENSION  # noqa: F401  # loaded with the SDK
+        from hand.wire import EXTENSION  # loaded with the SDK
 
         connection: Connection = response.extensions[EXTENSION]
         return GatewayStream(connection, response.headers.get("content-encoding", ""))
@@ -99,17 +100,17 @@ class Gateway:
 
         client = await self._client(base_url, api_key)
         try:
-            if stream:
-                return await client.post(
+            # With the raw response as the wanted type the SDK hands it over unread when asked to stream.
+            return cast(
+                "httpx2.Response",
+                await client.post(
                     path,
                     cast_to=httpx2.Response,
                     content=body,
                     options={"headers": {"Content-Type": "application/json"}},
-                    stream=True,
+                    stream=stream,
                     stream_cls=openai.AsyncStream[object],
-                )
-            return await client.post(
-                path, cast_to=httpx2.Response, content=body, options={"headers": {"Content-Type": "application/json"}}
+                ),
             )
         except openai.APIStatusError as problem:
             raise StatusFailure(problem.status_code, problem.response.text) from problem
@@ -137,14 +138,15 @@ class Gateway:
         await asyncio.to_thread(_import_sdk)
         import httpx2
 
-        from hand.wire import ConnectionPool, WireTransport
+        from hand.sockets import ConnectionPool
+        from hand.wire import WireTransport
 
         self._pool = ConnectionPool()
         self._http = httpx2.AsyncClient(
             transport=WireTransport(self._pool),
             trust_env=False,
             timeout=None,
-            follow_redirects=True,  # noqa: S113  # idle timer
+            follow_redirects=True,  # idle timer
         )
 
 
@@ -159,7 +161,7 @@ async def open_gateway() -> AsyncGenerator[Gateway]:
 
 
 def _import_sdk() -> None:
-    import openai  # noqa: F401  # only to have it loaded
+    _ = importlib.import_module("openai")
 
 
 def _forget_environment() -> None:

@@ -86,7 +86,7 @@ class Log:
         """Log a refused request."""
         self._problems.warning(f"{PREFIX}request rejected error={error_type}: {message}", error=error_type)
 
-    def exception(self, run_id: str, problem: BaseException) -> None:
+    def unexpected(self, run_id: str, problem: BaseException) -> None:
         """Log an unexpected exception of a run with its stack, which names code and no content."""
         self._problems.error(
             f"{PREFIX}unexpected exception runId={run_id}: {type(problem).__name__}: {str(problem)[:200]}",

@@ -46,10 +46,6 @@ class _Message(msgspec.Struct):
     parts: list[_Part]
 
 
-class _ResultParts(msgspec.Struct):
-    parts: list[_Part]
-
-
 _message_decoder = msgspec.json.Decoder(_Message)
 _parts_decoder = msgspec.json.Decoder(list[_Part])
 _text_decoder = msgspec.json.Decoder(str)

@@ -77,7 +77,7 @@ class StreamReader:
             raise self._problem
 
     def feed(self, data: bytes) -> None:
-        """Take body bytes (``hand.wire.Sink``)."""
+        """Take body bytes (``hand.sockets.Sink``)."""
         if self._settled:
             return
         try:
@@ -100,7 +100,7 @@ class StreamReader:
             self._wake()
 
     def end(self, problem: Exception | None) -> None:
-        """The body is over (``hand.wire.Sink``)."""
+        """The body is over (``hand.sockets.Sink``)."""
         if self._settled:
             return
         if problem is not None:

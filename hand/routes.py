@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import aiohttp
 import structlog
@@ -26,6 +27,9 @@ _JSON = "application/json"
 _HEALTH = b'{"ok":true,"version":"%b"}' % __version__.encode()
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
 class Routes:
     """Handlers, and the runs that are in flight."""
 
@@ -36,6 +40,15 @@ class Routes:
         self._no_runs = asyncio.Event()
         self._no_runs.set()
         self._is_draining = False
+        self._table: dict[tuple[str, str], Handler] = {
+            ("GET", "/v1/health"): self._health,
+            ("GET", "/metrics"): self._metrics,
+            ("POST", "/v1/run"): self._run,
+            ("POST", "/v1/embed"): self._embed,
+        }
+        self._open_routes = {("GET", "/v1/health")}
+        if settings.metrics_public:
+            self._open_routes.add(("GET", "/metrics"))
 
     @property
     def open_runs(self) -> int:
@@ -45,28 +58,18 @@ class Routes:
     async def dispatch(self, request: web.Request) -> web.StreamResponse:
         """Answer any request: health first, then the token, then the route."""
         place = (request.method, request.path)
-        if place == ("GET", "/v1/health"):
-            return web.Response(body=_HEALTH, content_type=_JSON)
         _bind_request_id(request)
         try:
-            if place == ("GET", "/metrics") and self._settings.metrics_public:
-                return self._metrics()
-            if not is_authorised(request, self._settings.token):
-                raise RefusedError("auth", "missing or wrong x-daapu-token")
-            if place == ("POST", "/v1/run"):
-                return await self._run(request)
-            if place == ("POST", "/v1/embed"):
-                return await self._embed(request)
-            if place == ("GET", "/metrics"):
-                return self._metrics()
-            raise RefusedError("invalid_request", f"there is no {request.method} {request.path}", 404)
+            if place not in self._open_routes:
+                self._check_token(request)
+            return await self._route(place)(request)
         except RefusedError as refusal:
             self._services.log.rejected(refusal.type, refusal.message)
             return answer_error(refusal, refusal.status)
         except HandError as problem:
             return answer_error(problem)
         except Exception as problem:  # noqa: BLE001  # the edge of a request: nothing but our error body leaves
-            self._services.log.exception("", problem)
+            self._services.log.unexpected("", problem)
             return answer_error(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
 
     async def drain(self) -> None:
@@ -125,7 +128,21 @@ class Routes:
     def _count_retry(self, _attempt: int, _delay_ms: int, failure: TransientError) -> None:
         self._services.metrics.retried(failure.cause)
 
-    def _metrics(self) -> web.Response:
+    def _check_token(self, request: web.Request) -> None:
+        if not is_authorised(request, self._settings.token):
+            raise RefusedError("auth", "missing or wrong x-daapu-token")
+
+    def _route(self, place: tuple[str, str]) -> Handler:
+        handler = self._table.get(place)
+        if handler is None:
+            method, path = place
+            raise RefusedError("invalid_request", f"there is no {method} {path}", 404)
+        return handler
+
+    async def _health(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(body=_HEALTH, content_type=_JSON)
+
+    async def _metrics(self, _: web.Request) -> web.StreamResponse:
         return web.Response(body=self._services.metrics.render(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     def _refuse_when_draining(self) -> None:

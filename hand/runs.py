@@ -93,8 +93,8 @@ class Run:
             self._end(RunError("internal", SHUTDOWN_MESSAGE))
         except HandError as problem:
             self._end(problem)
-        except Exception as problem:  # noqa: BLE001  # the edge of a run: whatever it is, the brain gets its terminal event
-            self._services.log.exception(self._order.run_id, problem)
+        except Exception as problem:  # noqa: BLE001  # the edge of a run: the brain gets its terminal event
+            self._services.log.unexpected(self._order.run_id, problem)
             self._end(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
 
     def _end(self, problem: HandError) -> None:

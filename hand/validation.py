@@ -164,7 +164,7 @@ class Fields:
                 items = []
             if items:
                 return items
-        self.refuse(name, "must be a non-empty array")
+        return self.refuse(name, "must be a non-empty array")
 
     def additional(self, name: str, managed: frozenset[str]) -> dict[str, Raw]:
         """Return the optional extra keys of the gateway's request."""
@@ -266,7 +266,7 @@ def _read_input(fields: Fields) -> list[str]:
     value = fields.value("input")
     if isinstance(value, list) and value and all(item in ("text", "image") for item in value):  # pyright: ignore[reportUnknownVariableType]  # any JSON
         return [str(item) for item in value]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]  # checked above
-    fields.refuse("input", 'must be a non-empty array of "text" and "image"')
+    return fields.refuse("input", 'must be a non-empty array of "text" and "image"')
 
 
 def _read_max_tokens_field(fields: Fields) -> MaxTokensField | None:
@@ -277,7 +277,7 @@ def _read_max_tokens_field(fields: Fields) -> MaxTokensField | None:
         return "max_tokens"
     if value == "max_completion_tokens":
         return "max_completion_tokens"
-    fields.refuse("maxTokensField", 'must be "max_tokens" or "max_completion_tokens"')
+    return fields.refuse("maxTokensField", 'must be "max_tokens" or "max_completion_tokens"')
 
 
 def _read_response_format(fields: Fields) -> bytes:
