@@ -1,0 +1,1 @@
+"""PostgreSQL: pools, migrations, advisory locks, vectors."""
