@@ -1,0 +1,1 @@
+"""The queue of snapshots that wait for extraction; it knows no extraction."""
