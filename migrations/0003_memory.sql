@@ -100,6 +100,7 @@ CREATE TABLE eltm_vector_generations (
     dimensions   integer     NOT NULL,
     state        text        NOT NULL,
     floor        real,
+    near_floor   real,
     created_at   timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT eltm_vector_generations_dimensions CHECK (dimensions BETWEEN 1 AND 2000),
     CONSTRAINT eltm_vector_generations_state CHECK (state IN ('active', 'filling', 'retired'))
