@@ -161,6 +161,22 @@ async def delete_leased_job(conn: AsyncConnection, job_id: int, *, lease: UUID) 
     return cur.rowcount == 1
 
 
+async def release_job(conn: AsyncConnection, job_id: int, *, lease: UUID) -> bool:
+    """Give a held job back as if it had not been claimed. False if the lease is no longer held."""
+    cur = await conn.execute(
+        """
+        UPDATE pending_extractions
+           SET lease = NULL,
+               visible_after = now(),
+               attempts = attempts - 1
+         WHERE id = %(job_id)s
+           AND lease = %(lease)s
+        """,
+        {"job_id": job_id, "lease": lease},
+    )
+    return cur.rowcount == 1
+
+
 async def reschedule_job(
     conn: AsyncConnection,
     job_id: int,

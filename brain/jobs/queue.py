@@ -150,3 +150,8 @@ class JobQueue:
                 content_failures=failures,
                 parked=failures >= CONTENT_FAILURES_UNTIL_PARKED,
             )
+
+    async def release(self, job: Job) -> bool:
+        """Give a job back untouched, claimable at once: this process is ending."""
+        async with self._pool.connection() as conn:
+            return await queries.release_job(conn, job.id, lease=job.lease)
