@@ -59,7 +59,7 @@ class TurnForwarder:
             return _unreachable(owner, problem)
         if not wants_events or response.status != 200:
             return await _answer(response)
-        return EventStream(_pass_on(response), first=b"", on_close=response.close)
+        return EventStream(_pass_on(response))
 
     async def forward_post(
         self,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+import hmac
+from typing import TYPE_CHECKING, Final
 
 import structlog
-from litestar import Controller, Request, Response, get, post
+from litestar import Controller, Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
+from litestar.middleware import DefineMiddleware
 from litestar.params import JSONBody
 
 from brain.catalog import KIND_CAPABILITY
-from brain.errors import BrainError, InvalidInputError, NotFoundError
+from brain.errors import BrainError, InvalidInputError, NotFoundError, UnauthorizedError
 from brain.runs.registry import LiveRun, RunRegistry
 from brain.tools.budget import execute_within_budget
 from brain.tools.provider import ToolOutcome, ToolTransportError, error_outcome
+from shared_protocol.headers import AUTH_HEADER
 from shared_protocol.messages import AttachmentPart
 from shared_protocol.tools import Fatal, FatalAnswer, ToolAnswer, ToolListing, ToolRequest
+
+if TYPE_CHECKING:
+    from litestar.types import ASGIApp, Receive, Scope, Send
 
 logger = structlog.get_logger(__name__)
 
@@ -28,9 +34,9 @@ class ToolListingError(BrainError):
 
 
 class HandCallbackController(Controller):
-    """Routes under ``/api/hand``, guarded by the shared token; never blocked by maintenance."""
+    """Routes under ``/api/hand``; mount them with ``hand_callback_router``. Never blocked by maintenance."""
 
-    path = "/api/hand"
+    path = "/"
     tags = ("hand",)
 
     @get("/tools", operation_id="listRunTools", summary="Tools of a live run")
@@ -83,3 +89,31 @@ def _checked(run: LiveRun, call: ToolRequest, outcome: ToolOutcome) -> ToolAnswe
 
 def _fatal(message: str) -> FatalAnswer:
     return FatalAnswer(is_error=False, fatal=Fatal(message))
+
+
+class HandTokenMiddleware:
+    """Refuses whoever does not know the shared secret, before anything else is looked at."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on if its token is right.
+
+        Raises:
+            UnauthorizedError: it is missing or wrong.
+        """
+        given = next((value for name, value in scope["headers"] if name.lower() == AUTH_HEADER.encode()), b"")
+        if not hmac.compare_digest(given, self._token):
+            raise UnauthorizedError(f"{AUTH_HEADER} is missing or wrong")
+        await self._app(scope, receive, send)
+
+
+def hand_callback_router(token: str) -> Router:
+    """Return the routes of the hand behind their token (``hand.token``)."""
+    return Router(
+        path="/api/hand",
+        route_handlers=[HandCallbackController],
+        middleware=[DefineMiddleware(HandTokenMiddleware, token=token)],
+    )

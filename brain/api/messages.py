@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import msgspec
 from litestar import Controller, Request, Response, get, post
@@ -23,11 +22,11 @@ from brain.tools.approval import ApprovalRequest, Decision, Scope
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.run_log import Subscription, parse_event_id
 from brain.turns.service import TurnService
+from brain.turns.subscribers import ClientStream
 from shared_protocol.headers import REQUEST_ID_HEADER
 from shared_protocol.instants import Instant
 from shared_protocol.messages import ContentPart, TextPart
 
-_CHAT_ID: Final = re.compile(r"\d+-\d+", re.ASCII)
 _THREAD_FROM_CHARS: Final = 2**18
 
 ApiRequest = Request[object, object, State]
@@ -91,9 +90,10 @@ class MessagesController(Controller):
     """Routes under ``/api/chats/{id}`` that concern a turn."""
 
     path = "/api/chats/{chat_id:str}"
+    opt = {"strict_chat_id": True}  # noqa: RUF012 - the framework reads it, nothing writes it
     tags = ("turns",)
 
-    @post("/messages", operation_id="sendMessage", status_code=200, summary="Send a message and stream the answer")
+    @post("/messages", operation_id="sendMessage", status_code=200, summary="Send a message and stream the answer", maintenance=True, body_limit="message_body_bytes")
     async def send(
         self,
         request: ApiRequest,
@@ -105,7 +105,6 @@ class MessagesController(Controller):
         limits: NamedDependency[LimitsConfig],
     ) -> EventStream:
         """Everything is checked before the first byte; what fails later is an ``error`` event."""
-        chat_id = require_chat_id(chat_id)
         text = (data.text or "").strip()
         if not text and not data.images:
             raise InvalidInputError("a message needs text or at least one image")
@@ -126,10 +125,8 @@ class MessagesController(Controller):
                 request_id=request.headers.get(REQUEST_ID_HEADER, ""),
             )
         )
-        return EventStream(
-            Subscription(turn.log, with_ids=data.detach),
-            on_close=lambda: turns.release_client(turn),
-        )
+        subscription = Subscription(turn.log, with_ids=data.detach)
+        return EventStream(ClientStream(subscription, on_close=lambda: turns.release_client(turn)))
 
     @get("/run", operation_id="getRun", summary="The live turn: its state, or its events from the start")
     async def run(
@@ -140,7 +137,6 @@ class MessagesController(Controller):
         forwarder: NamedDependency[TurnForwarder],
     ) -> Response[object]:
         """JSON by default; with ``Accept: text/event-stream`` the events, after ``Last-Event-ID`` if given; 204 when none is live."""
-        chat_id = require_chat_id(chat_id)
         wants_events = "text/event-stream" in request.headers.get("accept", "")
         turn = turns.find(chat_id)
         if turn is None and (owner := await forwarder.find_owner(request, chat_id)) is not None:
@@ -151,7 +147,7 @@ class MessagesController(Controller):
             if turn is None:
                 return Response(None, status_code=204)
             after = parse_event_id(turn.turn_id, request.headers.get("last-event-id"))
-            return EventStream(Subscription(turn.log, after=after, with_ids=True))
+            return EventStream(ClientStream(Subscription(turn.log, after=after, with_ids=True)))
         return Response(IdleRun() if turn is None else _describe(turn))
 
     @post("/stop", operation_id="stopRun", status_code=202, summary="End the live turn")
@@ -164,7 +160,6 @@ class MessagesController(Controller):
         forwarder: NamedDependency[TurnForwarder],
     ) -> Response[object]:
         """The upstream connection is closed within a second; the stream ends with ``stopped`` and ``done`` or ``error``."""
-        chat_id = require_chat_id(chat_id)
         turn = turns.find(chat_id)
         if turn is None:
             owner = await forwarder.find_owner(request, chat_id)
@@ -183,30 +178,17 @@ class MessagesController(Controller):
         data: JSONBody[ApprovalAnswer],
         turns: NamedDependency[TurnService],
         forwarder: NamedDependency[TurnForwarder],
-    ) -> Response[object]:
+    ) -> Response[None]:
         """404 for a call that was never asked about, 409 for one that has been decided."""
-        chat_id = require_chat_id(chat_id)
         turn = turns.find(chat_id)
         if turn is None:
             owner = await forwarder.find_owner(request, chat_id)
             path = f"{chat_id}/approvals/{call_id}"
             if owner is not None and (answer := await forwarder.forward_post(request, owner, path, data)):
-                return answer
+                return cast("Response[None]", answer)
             raise NotFoundError("tool call waiting for approval", call_id)
         await turn.decide(call_id, data.decision, data.scope)
         return Response(None, status_code=204)
-
-
-def require_chat_id(text: str) -> str:
-    """Return a chat id, trimmed.
-
-    Raises:
-        InvalidInputError: it does not have the form of one.
-    """
-    chat_id = text.strip()
-    if _CHAT_ID.fullmatch(chat_id) is None:
-        raise InvalidInputError(f"{text!r} is not a chat id")
-    return chat_id
 
 
 async def _require_persona(personas: PersonaService, persona_id: int | None) -> Persona:

@@ -43,7 +43,8 @@ class TurnService:
         self._locks = locks
         self._address = address
         self._live: dict[str, LiveTurn] = {}
-        self._tasks: asyncio.TaskGroup | None = None
+        self._turns: dict[LiveTurn, asyncio.Task[None]] = {}
+        self._is_serving = False
         self.owner = str(uuid4())
 
     def find(self, chat_id: str) -> LiveTurn | None:
@@ -81,11 +82,13 @@ class TurnService:
             NotFoundError: the chat does not exist.
             InvalidInputError: ``replace_from`` names no message that may be replaced.
         """
-        if self._tasks is None:
+        if not self._is_serving:
             raise UnavailableError(_SHUTDOWN)
         turn = LiveTurn(uuid4().hex, request, now_instant())
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(self._supervise(turn, ready), name=f"turn-{turn.turn_id}")
+        task = asyncio.create_task(self._supervise(turn, ready), name=f"turn-{turn.turn_id}")
+        self._turns[turn] = task
+        task.add_done_callback(lambda _: self._turns.pop(turn))
         turn.attach(task)
         try:
             await ready
@@ -195,17 +198,18 @@ class TurnService:
 
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[None]:
-        """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            heartbeat = tasks.create_task(self._heartbeat(), name="turns-heartbeat")
-            try:
-                yield
-            finally:
-                self._tasks = None
-                heartbeat.cancel()
-                for turn in list(self._live.values()):
-                    turn.abandon(_SHUTDOWN)
+        """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
+        # No TaskGroup: it would wrap every error of the block in a group of one.
+        heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
+        self._is_serving = True
+        try:
+            yield
+        finally:
+            self._is_serving = False
+            for turn in list(self._turns):
+                turn.abandon(_SHUTDOWN)
+            heartbeat.cancel()
+            await asyncio.wait({heartbeat, *self._turns.values()})
 
 
 @asynccontextmanager
