@@ -1,1 +1,1 @@
-"""PostgreSQL: pools, migrations, advisory locks, vectors."""
+"""Access to PostgreSQL that knows no table of any feature: pools, migrations, advisory locks."""
