@@ -91,7 +91,7 @@ class Routes:
     async def _run(self, request: web.BaseRequest) -> web.StreamResponse:
         self._refuse_when_draining()
         order = read_run_order(await read_body(request))
-        out = EventStream(request)
+        out = EventStream(request, self._settings.heartbeat_seconds)
         run = Run(self._services, order, out)
         self._runs.add(run)
         self._no_runs.clear()
