@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 READY_TIMEOUT_S: Final = 120.0
 PORT_PATIENCE_S: Final = 5.0
 """A brain that lost its supervisor a moment ago may still be letting go of the port."""
-_LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
+LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
 _POLL_S: Final = 0.05
 _HAND_PORT: Final = 3100
 
@@ -217,7 +217,7 @@ def _parts(plan: Plan, folder: Path, environ: Mapping[str, str], *, echo: IO[str
         port = str(plan.models_port)
         arguments = ["brain", "serve-local", "--port", port]
         groups[0].append(program("models", arguments, f"http://127.0.0.1:{port}/health", {}, signal.SIGKILL))
-    if (hand := urlsplit(config.hand.base_url)).hostname in _LOOPBACK:
+    if (hand := urlsplit(config.hand.base_url)).hostname in LOOPBACK:
         hand_env = {"HAND_PORT": str(hand.port or 80), "HAND_HOST": str(hand.hostname), "HAND_TOKEN": config.hand.token}
         groups[0].append(program("hand", ["hand"], f"{config.hand.base_url}/v1/health", hand_env, signal.SIGTERM))
     if config.database.url == "embedded":
@@ -259,7 +259,7 @@ def _address(config: Config) -> str:
 def _refuse_taken_ports(config: Config) -> None:
     hand = urlsplit(config.hand.base_url)
     wanted = [(config.server.host, config.server.port, f"server.port in config.jsonc or SERVER__PORT={config.server.port + 1}")]
-    if hand.hostname in _LOOPBACK:
+    if hand.hostname in LOOPBACK:
         wanted.append((str(hand.hostname), hand.port or 80, "the port in hand.baseUrl"))
     for host, port, setting in wanted:
         deadline = time.monotonic() + PORT_PATIENCE_S

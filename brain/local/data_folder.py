@@ -58,6 +58,15 @@ def prepare(folder: Path, *, needed_bytes: int = NEEDED_BYTES) -> None:
         )
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a running daapu holds the folder."""
+    try:
+        with hold(folder):
+            return False
+    except DataFolderError:
+        return True
+
+
 @contextmanager
 def hold(folder: Path) -> Generator[None]:
     """Hold the folder for this process; the system lets go of it however the process ends.
