@@ -100,7 +100,7 @@ def _openapi_config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="daapu",
         version=API_VERSION,
-        description="The brain's HTTP API. Errors have the body `{\"error\": text}`.",
+        description='The brain\'s HTTP API. Errors have the body `{"error": text}`.',
         path="/api",
         render_plugins=[JsonRenderPlugin()],
         use_handler_docstrings=True,

@@ -49,6 +49,7 @@ class _RunningStream(ASGIResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until they or the client end."""
+        del scope
         async with aclosing(self._events):
             await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
             tasks = {
