@@ -79,28 +79,37 @@ def check_image(number: int, content: bytes, limits: LimitsConfig) -> str:
     mime = sniff_image(content)
     if mime is None:
         raise InvalidInputError(f"image {number} is none of {', '.join(IMAGE_TYPES)} by its content")
-    try:
-        with warnings.catch_warnings():
-            # Pillow warns from half its own cap on; ours is the one that counts.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            # Opening reads the header only: nothing is unpacked yet.
-            with Image.open(io.BytesIO(content), formats=[IMAGE_TYPES[mime]]) as image:
-                pixels = image.width * image.height
-                if pixels > MAX_PIXELS:
-                    raise InvalidInputError(f"image {number} has {pixels} pixels, more than {MAX_PIXELS}")
-                image.verify()
-    except InvalidInputError:
-        raise
-    except Exception as problem:  # Pillow's decoders raise anything on damaged data
-        raise InvalidInputError(f"image {number} is damaged: {problem}") from problem
+    pixels = _count_pixels(number, content, IMAGE_TYPES[mime])
+    if pixels > MAX_PIXELS:
+        raise InvalidInputError(f"image {number} has {pixels} pixels, more than {MAX_PIXELS}")
     return mime
 
 
 def sniff_image(content: bytes) -> str | None:
     """Return the MIME type of an allowed image by its first bytes, ``None`` for anything else."""
-    kind = filetype.guess(content[:8192])
-    mime: str | None = None if kind is None else kind.mime
+    mime = sniff(content)
     return mime if mime in IMAGE_TYPES else None
+
+
+def sniff(content: bytes) -> str | None:
+    """Return the MIME type by the first bytes, ``None`` if they tell nothing. Text formats, SVG among them, tell nothing."""
+    kind = filetype.guess(content[:8192])  # pyright: ignore[reportUnknownMemberType] - the library has no types
+    mime: str | None = None if kind is None else str(kind.mime)  # pyright: ignore[reportUnknownArgumentType] - as above
+    # An animated PNG is a PNG to everybody else.
+    return "image/png" if mime == "image/apng" else mime
+
+
+def _count_pixels(number: int, content: bytes, decoder: str) -> int:
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns from half its own cap on; ours is the one that counts.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            # Opening and verifying read headers and check sums: no pixel is unpacked.
+            with Image.open(io.BytesIO(content), formats=[decoder]) as image:
+                image.verify()
+                return image.width * image.height
+    except Exception as problem:  # the decoders raise anything on damaged content
+        raise InvalidInputError(f"image {number} is damaged: {problem}") from problem
 
 
 def _too_large(number: int, limits: LimitsConfig) -> PayloadTooLargeError:

@@ -160,6 +160,6 @@ def _check_attachments(index: int, parts: Sequence[ContentPart]) -> None:
 
 
 def _unpaired(calls: set[str], answered: set[str]) -> str:
-    if missing := sorted(calls - answered):
-        return f"the tool call {missing[0]!r} has no result"
-    return f"the tool result {sorted(answered - calls)[0]!r} has no call"
+    if missing := calls - answered:
+        return f"the tool call {min(missing)!r} has no result"
+    return f"the tool result {min(answered - calls)!r} has no call"

@@ -7,7 +7,7 @@ count against the tool's budget: the gate reports no budget for what it asks abo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 import msgspec
@@ -22,6 +22,14 @@ Decision: TypeAlias = Literal["approve", "deny"]
 Scope: TypeAlias = Literal["once", "chat"]
 Verdict: TypeAlias = Literal["approve", "deny", "timeout"]
 Unattended: TypeAlias = Literal["allow", "deny"]
+
+
+class ApprovalPolicy(msgspec.Struct, frozen=True):
+    """Which namespaces ask, and what holds when nobody can answer or nobody does."""
+
+    ask: frozenset[str]
+    unattended: Unattended
+    timeout_seconds: int
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,20 +84,16 @@ class ApprovalGate:
     def __init__(
         self,
         inner: ToolProvider,
+        policy: ApprovalPolicy,
         *,
-        ask: Collection[str],
         attended: bool,
-        unattended: Unattended,
-        timeout_seconds: int,
         publish: Callable[[ApprovalEvent], None],
         grants: ChatGrants,
     ) -> None:
-        """Wrap ``inner``; ``ask`` holds namespaces. ``attended``: the client of this run announced that it can answer."""
+        """Wrap ``inner``. ``attended``: the client of this run announced that it can answer."""
         self._inner = inner
-        self._ask = frozenset(ask)
+        self._policy = policy
         self._attended = attended
-        self._unattended = unattended
-        self._timeout_seconds = timeout_seconds
         self._publish = publish
         self._grants = grants
         self._waiting: dict[str, tuple[ApprovalRequest, asyncio.Future[Decision]]] = {}
@@ -154,12 +158,10 @@ class ApprovalGate:
                 answer.set_result("approve")
 
     def _asks(self, name: str) -> bool:
+        if not self._attended and self._policy.unattended == "allow":
+            return False
         split = split_name(name)
-        return self._attended_or_denied and split is not None and split[0] in self._ask
-
-    @property
-    def _attended_or_denied(self) -> bool:
-        return self._attended or self._unattended == "deny"
+        return split is not None and split[0] in self._policy.ask
 
     async def _refusal(self, call_id: str, name: str, args: Raw) -> str | None:
         if not self._attended:
@@ -168,13 +170,13 @@ class ApprovalGate:
             return f"the tool '{name}' was not run: the answer was stopped"
         if call_id in self._waiting:
             return f"another call with the id '{call_id}' waits for approval"
-        match await self._ask_person(ApprovalRequest(call_id, name, args, self._timeout_seconds)):
+        match await self._ask_person(ApprovalRequest(call_id, name, args, self._policy.timeout_seconds)):
             case "approve":
                 return None
             case "deny":
                 return f"the user declined to run the tool '{name}'; do not try it again unless asked to"
             case "timeout":
-                return f"nobody approved the tool '{name}' within {self._timeout_seconds} seconds, so it was not run"
+                return f"nobody approved the tool '{name}' within {self._policy.timeout_seconds} seconds, so it was not run"
 
     async def _ask_person(self, request: ApprovalRequest) -> Verdict:
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -190,5 +192,5 @@ class ApprovalGate:
         return verdict
 
     async def _await_answer(self, answer: asyncio.Future[Decision]) -> Verdict:
-        await asyncio.wait({answer}, timeout=self._timeout_seconds)
+        await asyncio.wait({answer}, timeout=self._policy.timeout_seconds)
         return answer.result() if answer.done() else "timeout"

@@ -96,6 +96,7 @@ async def _started(
     # A pipe of our own: with asyncio's, waiting for the process would also wait for whoever else holds its output open.
     reading, writing = os.pipe()
     source = os.fdopen(reading, "rb", buffering=0)
+    process: asyncio.subprocess.Process | None = None
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -110,6 +111,8 @@ async def _started(
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: capture, source)
     except BaseException:
         source.close()
+        if process is not None:
+            _signal_all(process.pid, environment[MARKER_VARIABLE], signal.SIGKILL)
         raise
     finally:
         os.close(writing)
