@@ -3,6 +3,7 @@
 // A block of CommonMark that is followed by another is closed for good, provided that the lines that say so are
 // complete ("#" may still become "#1"). So the text before the last block of the complete lines never needs to be
 // looked at again. The one thing that works backwards is a link definition, hence `references`.
+import { undecidedFrom } from './formulas';
 import { parser, type References } from './parser';
 
 export interface Block {
@@ -33,8 +34,7 @@ export class BlockSplitter {
     if (rest.includes(']:')) parser.parse(rest, env);
     const last = rest.trim() === '' ? [] : [{ source: rest, closed: finished }];
     // The same object while nothing was defined, so that finished blocks are not rendered again.
-    if (Object.keys(env.references).length !== Object.keys(this.#known).length)
-      this.#known = env.references;
+    if (!same(env.references, this.#known)) this.#known = env.references;
     return { blocks: [...this.#closed, ...last], references: this.#known };
   }
 
@@ -42,7 +42,8 @@ export class BlockSplitter {
   #close(): void {
     const end = this.#text.lastIndexOf('\n') + 1;
     if (end <= this.#tail) return;
-    const lines = this.#text.slice(this.#tail, end);
+    const complete = this.#text.slice(this.#tail, end);
+    const lines = complete.slice(0, undecidedFrom(complete));
     const env = { references: { ...this.#references } };
     const starts = parser
       .parse(lines, env)
@@ -68,6 +69,8 @@ export class BlockSplitter {
     this.#known = {};
   }
 }
+
+const same = (a: References, b: References) => JSON.stringify(a) === JSON.stringify(b);
 
 function lineOffsets(text: string): number[] {
   const offsets = [0];

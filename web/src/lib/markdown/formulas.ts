@@ -39,8 +39,7 @@ const block: BlockRule = (state, startLine, endLine, silent) => {
   const [open, close] = marks;
   const found = blockFormula(state, startLine, endLine, open, close);
   if (!found) return false;
-  // An open formula must not end a paragraph: it may turn out to be none.
-  if (silent) return found.closed;
+  if (silent) return true;
   const token = state.push('formula_block', 'div', 0);
   token.block = true;
   token.content = found.content;
@@ -56,23 +55,48 @@ function lineAt(state: BlockState, line: number): string {
   return state.src.slice(from, state.eMarks[line]).trimEnd();
 }
 
-/** A formula runs to its closing mark, or to the end of the text while it is being written; never over a blank line. */
+/** A formula runs to its closing mark, never over a blank line or out of its list item. */
 function blockFormula(state: BlockState, start: number, end: number, open: string, close: string) {
   const lines: string[] = [];
   for (let line = start; line < end; line++) {
     const text = line === start ? lineAt(state, line).slice(open.length) : lineAt(state, line);
+    const outside = (state.sCount[line] ?? 0) < state.blkIndent;
+    if (line > start && (text === '' || outside)) return null;
     const at = text.indexOf(close);
-    if (at < 0) {
-      if (line > start && text === '') return null;
-      lines.push(text);
-      continue;
-    }
+    lines.push(at < 0 ? text : text.slice(0, at));
+    if (at < 0) continue;
     // Text after the mark: it was a formula within a paragraph.
     if (text.slice(at + close.length).trim() !== '') return null;
-    lines.push(text.slice(0, at));
-    return { content: lines.join('\n').trim(), next: line + 1, closed: true };
+    return { content: lines.join('\n').trim(), next: line + 1 };
   }
-  return { content: lines.join('\n').trim(), next: end, closed: false };
+  return null;
+}
+
+/**
+ * Where a formula may have begun that is not closed yet: the offset of its line in `text` (complete lines), or the
+ * end. What follows it cannot be judged before its closing mark or a blank line has come.
+ */
+export function undecidedFrom(text: string): number {
+  let offset = text.length;
+  const open: { text: string; offset: number }[] = [];
+  for (const line of text.split('\n').slice(0, -1).reverse()) {
+    offset -= line.length + 1;
+    if (line.trim() === '') break;
+    open.unshift({ text: line.trim(), offset });
+  }
+  for (let n = 0; n < open.length; n++) {
+    const first = open[n] as { text: string; offset: number };
+    const marks = MARKS.find(([mark]) => first.text.startsWith(mark));
+    if (!marks) continue;
+    const [mark, close] = marks;
+    const rest = open
+      .slice(n)
+      .map((line, k) => (k === 0 ? line.text.slice(mark.length) : line.text));
+    const closing = rest.findIndex((line) => line.includes(close));
+    if (closing < 0) return first.offset;
+    if (rest[closing]?.trimEnd().endsWith(close)) n += closing;
+  }
+  return text.length;
 }
 
 export function formulas(md: MarkdownIt): void {
