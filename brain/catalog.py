@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NewType
 
 import msgspec
 
+from brain.config.capabilities import PLAIN_CAPABILITIES, REASONING_EFFORTS, REASONING_PREFIX
 from brain.errors import CapabilityError, InvalidInputError
 from shared_protocol.embed import EmbedModel
 from shared_protocol.messages import AttachmentKind, AttachmentPart, ContentPart, Message, ToolResultMessage, UserMessage
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 ModelId = NewType("ModelId", str)
 """Catalog id ``{providerId}/{modelId}``; the model part may contain slashes."""
 
-REASONING_EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 KIND_CAPABILITY: dict[AttachmentKind, str] = {"image": "image", "video": "video", "audio": "audio", "file": "document"}
-PLAIN_CAPABILITIES = frozenset({"image", "video", "audio", "document", "tool_calls", "structured_output"})
-REASONING_PREFIX = "reasoning:"
 
 
 class CatalogError(Exception):

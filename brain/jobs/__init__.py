@@ -1,1 +1,1 @@
-"""The queue of snapshots that wait for extraction; it knows no extraction."""
+"""The extraction queue: its table, its leases and the worker loop. It is handed the work and knows no extraction."""

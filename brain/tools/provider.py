@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw
 
+from brain.errors import BrainError
 from shared_protocol.messages import ContentPart, TextPart
 from shared_protocol.tools import ToolSpec
 
@@ -24,6 +25,10 @@ class ToolOutcome(msgspec.Struct, frozen=True):
 
 class ToolTransportError(Exception):
     """The transport to a tool is dead: the run has to end. Everything a model can react to is a ``ToolOutcome`` instead."""
+
+
+class ToolSetupError(BrainError):
+    """A mistake in the configuration of the tools, found at start-up; the message names the key and what to do."""
 
 
 class ToolProvider(Protocol):
