@@ -1,0 +1,1 @@
+"""Chats: storage, validation, attachments, locks, titles, transfer."""

@@ -1,0 +1,1 @@
+"""What turns and memory both do to a history: harness XML, rounds, compaction."""

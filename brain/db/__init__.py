@@ -1,0 +1,1 @@
+"""Access to PostgreSQL that knows no table of any feature: pools, migrations, advisory locks."""

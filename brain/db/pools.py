@@ -1,0 +1,54 @@
+"""Connection pools: opened in one place, closed in one place, every connection ready for vectors."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+DEFAULT_MAX_SIZE: Final = 20
+OPEN_TIMEOUT_S: Final = 15.0
+"""How long a start waits for the first connection before it says that the database does not answer."""
+
+
+@asynccontextmanager
+async def open_pool(
+    url: str,
+    *,
+    min_size: int = 1,
+    max_size: int = DEFAULT_MAX_SIZE,
+    timeout_s: float = 30.0,
+    name: str = "brain",
+) -> AsyncGenerator[AsyncConnectionPool[AsyncConnection]]:
+    """Yield an open pool on a migrated database, close it afterwards.
+
+    Connections are in **autocommit** mode: a single statement is its own transaction and costs one round trip. Whatever
+    consists of several statements is wrapped by its owner in ``async with conn.transaction():``.
+    ``vector`` and ``halfvec`` values are registered on each connection.
+
+    Raises:
+        psycopg_pool.PoolTimeout: the database did not answer within ``OPEN_TIMEOUT_S``.
+    """
+    pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
+        url,
+        connection_class=AsyncConnection,
+        kwargs={"autocommit": True, "application_name": f"daapu-{name}"},
+        min_size=min_size,
+        max_size=max_size,
+        timeout=timeout_s,
+        name=name,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        configure=register_vector_async,
+    )
+    try:
+        await pool.open(wait=True, timeout=OPEN_TIMEOUT_S)
+        yield pool
+    finally:
+        await pool.close()

@@ -1,0 +1,1 @@
+"""The external long-term memory (ELTM): a diary attached to a small graph."""

@@ -1,0 +1,1 @@
+"""Personas: who the model is, and which tools it may use."""

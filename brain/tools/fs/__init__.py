@@ -1,0 +1,1 @@
+"""The read-only filesystem tools: who may read what, globs, listings, reading."""

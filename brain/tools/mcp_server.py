@@ -1,0 +1,284 @@
+"""One MCP server as a tool provider (chat-domain 15): a single owner task connects and disconnects, others use the connection.
+
+The library wants a client entered and left in the same task and cancels that task when the transport dies, so the owner does
+nothing else. Only the listing reconnects: a failed call drops the connection and tells the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias, cast
+
+import anyio
+import httpx2
+import msgspec
+import structlog
+from mcp import Client, MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool
+from msgspec import Raw
+from pydantic import ValidationError
+
+from brain.config.models import McpServerConfig
+from brain.tools.mcp_connect import McpConnector
+from brain.tools.mcp_result import read_result
+from brain.tools.names import advertised_name, collapse_separators
+from brain.tools.provider import ToolOutcome, ToolTransportError, error_outcome
+from shared_protocol.tools import ToolSpec
+
+LISTING_SECONDS: Final = 30
+CONNECT_SECONDS: Final = 120
+"""For one try, unless ``initializationTimeoutSeconds`` says otherwise."""
+CLOSE_SECONDS: Final = 8
+"""The library gives a child process 6 s to end."""
+MAX_PAGES: Final = 100
+
+ServerState: TypeAlias = Literal["ready", "down"]
+
+_TRANSPORT_FAILURES: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, httpx2.HTTPError, OSError)
+# RuntimeError and ValueError (pydantic's included): an answer that breaks the protocol or the tool's own output schema.
+_ANSWER_FAILURES: Final = (RuntimeError, ValueError)
+_LISTING_FAILURES: Final = (MCPError, TimeoutError, *_TRANSPORT_FAILURES, *_ANSWER_FAILURES)
+# Codes are shared with servers' own errors; these are the texts with which the library says that no answer will come.
+_LOST_MESSAGES: Final = ("Connection closed", "SSE stream")
+
+# Keys of hosted servers travel in the query.
+_ADDRESS_SECRETS: Final = re.compile(r"(https?://[^\s'\"?]+)\?[^\s'\"]*")
+
+logger = structlog.get_logger(__name__)
+
+_args_decoder: Final = msgspec.json.Decoder(dict[str, object])
+
+
+class _Connection:
+    """A connected client, until somebody finds it dead."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.dropped = asyncio.Event()
+
+
+class McpServer:
+    """The tools of one server. ``run`` must be running, in a task of its own, for anything else to work."""
+
+    def __init__(self, namespace: str, config: McpServerConfig, connector: McpConnector) -> None:
+        self.namespace = namespace
+        self.last_error: str | None = None
+        self.listed: tuple[ToolSpec, ...] = ()
+        """The tools of the last listing that worked."""
+        self._config = config
+        self._connector = connector
+        self._live: _Connection | None = None
+        self._attempt: asyncio.Future[_Connection] | None = None
+        self._attempts: asyncio.Queue[asyncio.Future[_Connection]] = asyncio.Queue()
+        self._raw_names: dict[str, str] = {}
+        self._order: dict[str, int] = {}
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        """The one namespace."""
+        return (self.namespace,)
+
+    @property
+    def state(self) -> ServerState:
+        """Whether there is a connection that nobody found dead."""
+        return "ready" if self._usable() is not None else "down"
+
+    @property
+    def tool_budget_seconds(self) -> int:
+        """The configured budget of every tool, 0 for none."""
+        return self._config.tool_execution_timeout_seconds
+
+    def budget_seconds(self, name: str) -> int:
+        """Return the configured budget for an advertised tool, 0 for other names."""
+        return self.tool_budget_seconds if name in self._raw_names else 0
+
+    async def run(self) -> None:
+        """Connect whenever somebody asks, hold the connection until it is dropped. Ends by cancellation only."""
+        try:
+            while True:
+                await self._serve(await self._attempts.get())
+        finally:
+            if self._attempt is not None and not self._attempt.done():
+                self._attempt.set_exception(ToolTransportError(f"the tool server '{self.namespace}' is being closed"))
+
+    async def connect(self) -> None:
+        """Make sure that there is a connection, with the configured number of tries.
+
+        Raises:
+            ToolTransportError: none of them worked.
+        """
+        await self._connected()
+
+    def reconnect(self) -> None:
+        """Drop the connection and start to connect anew; ``state`` and ``last_error`` tell how that went."""
+        if (live := self._usable()) is not None:
+            live.dropped.set()
+        self._begin_attempt()
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Ask the server; after a failure reconnect and ask once more.
+
+        Raises:
+            ToolTransportError: still no answer, or two tools with one advertised name.
+        """
+        for _ in range(2):
+            connection = await self._connected()
+            try:
+                async with asyncio.timeout(LISTING_SECONDS):
+                    tools = await _all_tools(connection.client)
+            except _LISTING_FAILURES as problem:
+                self._drop(connection, f"listing the tools failed: {_reason(problem)}")
+                continue
+            return self._advertise(tools)
+        raise ToolTransportError(f"the tool server '{self.namespace}' cannot be used: {self.last_error}")
+
+    async def execute(self, call_id: str, name: str, args: Raw) -> ToolOutcome:
+        """Run one call; whatever goes wrong is a failure that the model sees."""
+        raw_name = self._raw_names.get(name)
+        if raw_name is None:
+            return error_outcome(f"there is no tool named '{name}'")
+        connection = self._usable()
+        if connection is None:
+            return self._transport_outcome("it is not connected")
+        try:
+            arguments = _args_decoder.decode(args)
+            return read_result(await connection.client.call_tool(raw_name, arguments))
+        except msgspec.DecodeError as problem:
+            return error_outcome(f"the arguments are not a JSON object: {problem}")
+        except (MCPError, *_TRANSPORT_FAILURES, *_ANSWER_FAILURES) as problem:
+            return self._failed_call(connection, call_id, name, problem)
+
+    def _failed_call(self, connection: _Connection, call_id: str, name: str, problem: Exception) -> ToolOutcome:
+        is_lost = _means_lost(problem) if isinstance(problem, MCPError) else isinstance(problem, _TRANSPORT_FAILURES)
+        if is_lost:
+            self._drop(connection, f"the connection was lost during a call: {_reason(problem)}")
+            logger.warning("tool server lost", namespace=self.namespace, call_id=call_id, error=_reason(problem))
+            return self._transport_outcome(_reason(problem))
+        if isinstance(problem, MCPError):
+            return error_outcome(problem.message)
+        logger.warning("tool server answered out of protocol", namespace=self.namespace, tool=name, error=_reason(problem))
+        return error_outcome(f"the tool '{name}' gave an answer that cannot be read: {_reason(problem)}")
+
+    def _usable(self) -> _Connection | None:
+        return None if self._live is None or self._live.dropped.is_set() else self._live
+
+    def _drop(self, connection: _Connection, reason: str) -> None:
+        self.last_error = reason
+        connection.dropped.set()
+
+    def _transport_outcome(self, reason: str) -> ToolOutcome:
+        return error_outcome(
+            f"transport failure of the tool server '{self.namespace}' ({reason}); it is not known whether the call took effect. "
+            "The server is reconnected before the next call."
+        )
+
+    def _begin_attempt(self) -> asyncio.Future[_Connection]:
+        if self._attempt is None or self._attempt.done():
+            self._attempt = asyncio.get_running_loop().create_future()
+            # Whoever asked may be gone; `last_error` has the reason too.
+            self._attempt.add_done_callback(lambda attempt: None if attempt.cancelled() else attempt.exception())
+            self._attempts.put_nowait(self._attempt)
+        return self._attempt
+
+    async def _connected(self) -> _Connection:
+        # Shielded: the attempt belongs to all who wait for it.
+        return self._usable() or await asyncio.shield(self._begin_attempt())
+
+    async def _serve(self, attempt: asyncio.Future[_Connection]) -> None:
+        """Try to connect; once connected, hold the connection until it is dropped or dies."""
+        tries = self._config.reconnect_attempts
+        for number in range(1, tries + 1):
+            try:
+                await self._hold(attempt)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                self._note("the connection ended", attempt)  # the library cancelled its host task, nobody cancelled us
+            except Exception as problem:  # noqa: BLE001 - the edge of the owner task: the library raises groups of anything
+                self._note(_reason(problem), attempt)
+            finally:
+                self._live = None
+            if attempt.done():
+                return
+            logger.warning("tool server cannot be reached", namespace=self.namespace, attempt=number, error=self.last_error)
+            if number < tries:
+                await asyncio.sleep(self._config.reconnect_delay_ms / 1000)
+        message = f"the tool server '{self.namespace}' cannot be reached after {tries} attempts: {self.last_error}"
+        attempt.set_exception(ToolTransportError(message))
+
+    def _note(self, reason: str, attempt: asyncio.Future[_Connection]) -> None:
+        # Why a connection was dropped says more than what its end looked like.
+        if not attempt.done() or self.last_error is None:
+            self.last_error = reason
+
+    async def _hold(self, attempt: asyncio.Future[_Connection]) -> None:
+        seconds = self._config.initialization_timeout_seconds or CONNECT_SECONDS
+        async with asyncio.timeout(seconds) as deadline, self._connector() as client:
+            deadline.reschedule(None)
+            connection = self._live = _Connection(client)
+            self.last_error = None
+            logger.info("tool server connected", namespace=self.namespace)
+            attempt.set_result(connection)
+            try:
+                await connection.dropped.wait()
+            finally:
+                connection.dropped.set()
+                # A server that hangs must not keep its successor waiting.
+                deadline.reschedule(asyncio.get_running_loop().time() + CLOSE_SECONDS)
+
+    def _advertise(self, tools: Sequence[Tool]) -> Sequence[ToolSpec]:
+        names: dict[str, str] = {}
+        specs: list[ToolSpec] = []
+        for tool in tools:
+            name = advertised_name(self.namespace, collapse_separators(tool.name))
+            if name in names:
+                message = f"the tool server '{self.namespace}' has two tools named '{name}' ({names[name]!r}, {tool.name!r})"
+                self.last_error = message
+                raise ToolTransportError(message)
+            names[name] = tool.name
+            specs.append(_spec_of(name, tool))
+            # Known tools keep their place, whatever order the server answers in: a model server reuses an unchanged prompt only.
+            self._order.setdefault(name, len(self._order))
+        specs.sort(key=lambda spec: self._order[spec.name])
+        self._raw_names = names
+        self.listed = tuple(specs)
+        return self.listed
+
+
+async def _all_tools(client: Client) -> list[Tool]:
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        # The per-round listing must see the truth, never a cache.
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        tools.extend(page.tools)
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+    raise ValueError(f"the listing has more than {MAX_PAGES} pages")
+
+
+def _spec_of(name: str, tool: Tool) -> ToolSpec:
+    # The hand refuses a blank description, and with it the whole listing.
+    described = (tool.description, tool.title, tool.name)
+    description = next((text for text in described if text and text.strip()), name)
+    return ToolSpec(name, description, Raw(msgspec.json.encode(tool.input_schema)))
+
+
+def _means_lost(error: MCPError) -> bool:
+    if error.code == CONNECTION_CLOSED:
+        return error.message.startswith(_LOST_MESSAGES)
+    return error.code == REQUEST_TIMEOUT or error.__cause__ is not None
+
+
+def _reason(problem: BaseException) -> str:
+    """Return the innermost messages of a group, else the message or the kind of an error, without keys in addresses."""
+    if isinstance(problem, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", problem).exceptions
+        return "; ".join(map(_reason, inner))
+    if isinstance(problem, ValidationError):
+        return f"{problem.error_count()} violations of the protocol"
+    return _ADDRESS_SECRETS.sub(r"\1", str(problem)) or type(problem).__name__

@@ -1,0 +1,1 @@
+"""One message, from request to stored answer."""
