@@ -36,7 +36,7 @@ from brain.turns.injection import MemoryRecall, NoMemory
 from brain.turns.loop import TurnParts
 from brain.turns.service import TurnService, open_turn_service
 from brain.turns.tooling import TurnTooling
-from shared_protocol.messages import Message
+from shared_protocol.messages import AttachmentPart, Base64Content, Message
 from shared_protocol.sse import EventReader
 from shared_protocol.tools import ToolSpec
 from tests.fakes.hand import TOKEN, FakeHand
@@ -74,6 +74,8 @@ class DiceTools:
             await self.release.wait()
         if name == "dice__broken":
             raise ZeroDivisionError
+        if name == "dice__film":
+            return ToolOutcome((AttachmentPart("video", Base64Content("AAAA"), "video/mp4"),))
         return text_outcome("4")
 
 
@@ -183,6 +185,14 @@ class EventFeed:
                 event = self._ready.pop(0)
                 if name is None or event.name == name:
                     return event
+
+    async def read_text(self, wanted: str) -> Event:
+        """Read until the text so far is what is wanted; return the last event."""
+        text = ""
+        while text != wanted:
+            event = await self.next("text")
+            text += event.data["delta"]
+        return event
 
     async def rest(self) -> list[Event]:
         events: list[Event] = []
