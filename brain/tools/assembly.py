@@ -1,4 +1,4 @@
-"""Which tools there are: opens what the configuration names and composes the sets of chat loop and sub-agent (chat-domain 14.3)."""
+"""Which tools there are: opens what is configured, composes the sets of chat loop and sub-agent (chat-domain 14.3)."""
 
 from __future__ import annotations
 
