@@ -1,1 +1,3 @@
-"""The hand: performs LLM calls over OpenAI-compatible gateways, stateless and without opinions."""
+"""The hand: stateless LLM calls over OpenAI-compatible gateways, for any brain that speaks its protocol."""
+
+__version__ = "0.1.0"

@@ -30,6 +30,14 @@ def apply_environment(data: JsonObject, environ: Mapping[str, str]) -> list[Prob
     return problems
 
 
+def without_overrides(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that ``apply_environment`` reads."""
+    root = resolve(config_schema())
+    return {
+        name: text for name, text in environ.items() if "__" not in name or _find_property(root, name.partition("__")[0]) is None
+    }
+
+
 def _place(target: JsonObject, node: JsonObject, words: list[str], name: str, text: str) -> Problem | None:
     current: Json = target
     for position, word in enumerate(words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import importlib.util
 import os
@@ -10,7 +9,6 @@ import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -19,12 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
+from brain.local.processes import spawn, stop
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _ROOT_ACCOUNT: Final = "daapu-postgres"
 _SOCKET_PATH_LIMIT: Final = 100  # sun_path holds 108 bytes on Linux, 104 on macOS, with the terminator
-_PR_SET_PDEATHSIG: Final = 1
+_LOG_LIMIT_BYTES: Final = 10 * 1024 * 1024
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 20.0
 
@@ -89,14 +89,8 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """End all connections and the server; harmless when it is not running."""
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(signal.SIGINT)  # fast shutdown: open transactions are rolled back
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGQUIT)
-            process.wait()
+        if process is not None:
+            stop(process, polite=signal.SIGINT, patience_s=STOP_TIMEOUT_S)  # fast shutdown: open transactions are rolled back
 
     def _create_cluster(self, user: str | None) -> None:
         unfinished = self._folder / "cluster.unfinished"  # an interrupted first start leaves nothing that looks whole
@@ -129,19 +123,11 @@ class EmbeddedPostgres:
         ]
         for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]
+        if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
+            self.log_file.replace(self.log_file.with_suffix(".log.1"))
+        account = None if user is None else (user, pwd.getpwnam(user).pw_gid)
         with self.log_file.open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 - our own program with our own arguments
-                command,
-                user=user,
-                group=_group(user),
-                extra_groups=_groups(user),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                start_new_session=True,  # Ctrl-C reaches the owner only, which stops the parts in order
-                preexec_fn=_die_with_parent(signal.SIGINT),  # noqa: PLW1509 - one system call, no lock, no allocation
-            )
+            return spawn(command, output=log, orphan_signal=signal.SIGINT, account=account, cwd="/")
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -214,17 +200,6 @@ def _group(user: str | None) -> int | None:
 
 def _groups(user: str | None) -> list[int] | None:
     return None if user is None else []
-
-
-def _die_with_parent(signal_number: int) -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def ask_kernel() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
-
-    return ask_kernel
 
 
 def _stop_leftover(folder: Path) -> None:

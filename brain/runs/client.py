@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -39,16 +39,34 @@ class HandClient:
             HandRunError: the hand refused the request.
             HandUnavailableError: it could not be reached, or the stream ended without a terminal event.
         """
+        async with aclosing(self.run_batches(encode_json(request), request_id=request_id)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def run_batches(self, body: bytes, *, request_id: str = "") -> AsyncGenerator[list[RunEvent]]:
+        """Yield the events of an encoded run request, those that arrived together as one list, up to the terminal one.
+
+        Close the generator to cancel the run; the hand notices within a second.
+
+        Raises:
+            HandRunError: the hand refused the request.
+            HandUnavailableError: it could not be reached, or the stream ended without a terminal event.
+        """
         reader = EventReader()
-        async with self._post("/v1/run", encode_json(request), request_id) as response:
+        async with self._post("/v1/run", body, request_id) as response:
             async for chunk in _chunks(response):
+                batch: list[RunEvent] = []
                 for event in reader.feed(chunk):
                     decoded = _decode(event)
                     if decoded is None:
                         continue
-                    yield decoded
+                    batch.append(decoded)
                     if isinstance(decoded, DoneEvent | ErrorEvent):
+                        yield batch
                         return
+                if batch:
+                    yield batch
         raise HandUnavailableError("the hand closed the stream before the run had ended")
 
     async def embed(self, request: EmbedRequest, *, request_id: str = "") -> EmbedAnswer:

@@ -1,0 +1,1 @@
+"""Search over titles and messages: folding and n-grams, the index rows, and the query."""

@@ -1,0 +1,136 @@
+"""One run of the hand within a turn: its events become events for clients and messages of the conversation."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from brain.turns.events import Retry, ToolCalled, ToolFinished, UsageReported, publish, shown_content
+from shared_protocol.instants import now_instant
+from shared_protocol.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolResultMessage,
+    ToolResultPart,
+)
+from shared_protocol.run import (
+    AssistantMessageEvent,
+    DoneEvent,
+    ErrorEvent,
+    ReasoningDelta,
+    RetryEvent,
+    RunEvent,
+    TextDelta,
+    ToolCallEvent,
+    ToolResultEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from brain.catalog import ChatModel
+    from brain.runs.client import HandClient
+    from brain.turns.run_log import RunLog
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Attempt:
+    """Follows one run. What was streamed since the last finished message is kept, for a person who stops and wants it."""
+
+    def __init__(self, log: RunLog, model: ChatModel, messages: list[Message], rounds: int) -> None:
+        self._log = log
+        self._model = model
+        self._messages = messages
+        self._partial_from = log.last_number
+        self.rounds = rounds
+
+    async def follow(self, client: HandClient, body: bytes, request_id: str) -> ErrorEvent | None:
+        """Perform the run; return the error that ended it, if one did.
+
+        Raises:
+            HandRunError: the hand refused the request.
+            HandUnavailableError: it could not be reached, or dropped the stream.
+        """
+        async with aclosing(client.run_batches(body, request_id=request_id)) as batches:
+            async for batch in batches:
+                error = self._take(batch)
+                if error is not None:
+                    return error
+        return None
+
+    def partial_parts(self) -> tuple[AssistantPart, ...]:
+        """Return what was streamed of the message that is not finished."""
+        reasoning = self._log.text_since(self._partial_from, "reasoning")
+        text = self._log.text_since(self._partial_from, "text")
+        parts: list[AssistantPart] = []
+        if reasoning.strip():
+            parts.append(ReasoningPart(reasoning))
+        if text.strip():
+            parts.append(TextPart(text))
+        return tuple(parts)
+
+    def _take(self, batch: Sequence[RunEvent]) -> ErrorEvent | None:
+        # All deltas of one kind that arrived together travel on as one event.
+        pending: list[str] = []
+        kind: type[RunEvent] | None = None
+        for event in batch:
+            if isinstance(event, TextDelta | ReasoningDelta):
+                if type(event) is not kind:
+                    self._flush(kind, pending)
+                    kind = type(event)
+                pending.append(event.text)
+                continue
+            self._flush(kind, pending)
+            kind = None
+            if isinstance(event, ErrorEvent):
+                return event
+            self._take_whole(event)
+        self._flush(kind, pending)
+        return None
+
+    def _flush(self, kind: type[RunEvent] | None, pending: list[str]) -> None:
+        if pending:
+            text = pending[0] if len(pending) == 1 else "".join(pending)
+            self._log.publish_delta("text" if kind is TextDelta else "reasoning", _encode(text)[1:-1])
+            pending.clear()
+
+    def _take_whole(self, event: RunEvent) -> None:
+        match event:
+            case AssistantMessageEvent(message):
+                self._take_message(message)
+            case ToolCallEvent(id=call_id, name=name, args=args):
+                publish(self._log, ToolCalled(call_id, name, args))
+                self._partial_from = self._log.last_number
+            case ToolResultEvent(id=call_id, name=name, parts=parts, is_error=is_error):
+                self._messages.append(ToolResultMessage((ToolResultPart(call_id, name, parts, is_error),)))
+                publish(self._log, ToolFinished(call_id, name, shown_content(parts), is_error))
+                self._partial_from = self._log.last_number
+            case RetryEvent(message=message):
+                publish(self._log, Retry(message))
+                self._partial_from = self._log.last_number
+            case DoneEvent() | TextDelta() | ReasoningDelta() | ErrorEvent():
+                return
+
+    def _take_message(self, message: AssistantMessage) -> None:
+        if message.created_at is None:
+            message = msgspec.structs.replace(message, created_at=now_instant())
+        self._messages.append(message)
+        self.rounds += 1
+        meta = message.meta
+        publish(
+            self._log,
+            UsageReported(
+                input_tokens=meta.input_tokens,
+                output_tokens=meta.output_tokens,
+                cached_tokens=meta.cached_tokens,
+                model_id=meta.model_id or self._model.config.model_id,
+                round=self.rounds,
+            ),
+        )
+        self._partial_from = self._log.last_number

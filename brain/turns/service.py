@@ -1,0 +1,225 @@
+"""Starts turns, finds them again, ends them with the process: the owner of their tasks and rows (spec README decision 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import psycopg
+import structlog
+
+from brain.errors import BrainError, ConflictError, NotFoundError, UnavailableError
+from brain.turns import queries
+from brain.turns.errors import StoppedError, TurnError, describe_failure
+from brain.turns.events import Done, Failed, finish
+from brain.turns.live import LiveTurn, TurnRequest
+from brain.turns.loop import TurnLoop, TurnParts
+from shared_protocol.instants import now_instant
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from psycopg import AsyncConnection
+
+    from brain.chats.locks import ChatLocks, HeldLock
+    from brain.turns.queries import LiveTurnRow
+
+logger = structlog.get_logger(__name__)
+
+HEARTBEAT_SECONDS: Final = 5.0
+STALE_SECONDS: Final = 20.0
+"""A turn whose owner was not seen for so long is dead."""
+
+_CLIENT_GONE: Final = "the client that had sent the message went away"
+_SHUTDOWN: Final = "the brain is shutting down"
+_LOCK_LOST: Final = "the lock of the chat was lost: the database connection broke"
+
+
+class TurnService:
+    """The live turns of this process. Open it with ``open_turn_service``."""
+
+    def __init__(self, parts: TurnParts, locks: ChatLocks, *, address: str) -> None:
+        self._parts = parts
+        self._locks = locks
+        self._address = address
+        self._live: dict[str, LiveTurn] = {}
+        self._turns: dict[LiveTurn, asyncio.Task[None]] = {}
+        self._is_serving = False
+        self.owner = str(uuid4())
+
+    def find(self, chat_id: str) -> LiveTurn | None:
+        """Return the live turn of a chat if it runs in this process."""
+        return self._live.get(chat_id)
+
+    def get(self, chat_id: str) -> LiveTurn:
+        """Return the live turn of a chat.
+
+        Raises:
+            ConflictError: nothing runs here.
+        """
+        turn = self._live.get(chat_id)
+        if turn is None:
+            raise ConflictError(f"nothing runs in chat {chat_id!r}")
+        return turn
+
+    async def find_elsewhere(self, chat_id: str) -> LiveTurnRow | None:
+        """Return the replica that runs a chat's turn, if another one does."""
+        async with self._parts.pool.connection() as conn:
+            row = await queries.find_live_turn(conn, chat_id, stale_seconds=STALE_SECONDS)
+        return None if row is None or row.owner == self.owner else row
+
+    async def start(self, request: TurnRequest) -> LiveTurn:
+        """Start a turn and return once it holds the chat: from then on, everything is told by its events.
+
+        Raises:
+            ChatBusyError: another turn or edit holds the chat.
+            UnavailableError: no free place, or the database does not answer, or the process ends.
+            NotFoundError: the chat does not exist.
+            InvalidInputError: ``replace_from`` names no message that may be replaced.
+        """
+        if not self._is_serving:
+            raise UnavailableError(_SHUTDOWN)
+        turn = LiveTurn(uuid4().hex, request, now_instant())
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._supervise(turn, ready), name=f"turn-{turn.turn_id}")
+        self._turns[turn] = task
+        task.add_done_callback(lambda _: self._turns.pop(turn))
+        turn.attach(task)
+        try:
+            await ready
+        except asyncio.CancelledError:
+            turn.abandon(_CLIENT_GONE)
+            raise
+        return turn
+
+    def release_client(self, turn: LiveTurn) -> None:
+        """Say that the client which had sent the message is gone: its turn ends unless it was detached."""
+        if not turn.request.detach:
+            turn.abandon(_CLIENT_GONE)
+
+    async def _supervise(self, turn: LiveTurn, ready: asyncio.Future[None]) -> None:
+        outcome: Done | Failed = Failed("The turn ended unexpectedly.", "CancelledException")
+        try:
+            async with self._locks.hold(turn.request.chat_id) as held:
+                outcome = await self._hold_turn(turn, held, ready)
+        except asyncio.CancelledError:
+            outcome = Failed(f"The turn was cancelled: {turn.end_reason or _SHUTDOWN}.", "CancelledException")
+            raise
+        except Exception as problem:  # noqa: BLE001 - the edge of the task: told to whoever waits, and logged there
+            outcome = self._fail(turn, problem, ready)
+        finally:
+            turn.phase = "ended"
+            if not ready.done():
+                ready.cancel()
+            # After the lock was given back: who reads the last event may send the next message at once.
+            finish(turn.log, outcome)
+
+    async def _hold_turn(self, turn: LiveTurn, held: HeldLock, ready: asyncio.Future[None]) -> Done | Failed:
+        chat_id = turn.request.chat_id
+        async with self._parts.pool.connection() as conn:
+            if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
+                raise NotFoundError("chat", chat_id)
+        self._live[chat_id] = turn
+        watch = asyncio.create_task(_abandon_when_lost(turn, held))
+        try:
+            return await self._run(turn, ready)
+        finally:
+            watch.cancel()
+            del self._live[chat_id]
+            await self._release_row(turn)
+
+    async def _run(self, turn: LiveTurn, ready: asyncio.Future[None]) -> Done | Failed:
+        loop = TurnLoop(self._parts, turn)
+        try:
+            if turn.request.replace_from is not None:
+                await loop.load()
+                ready.set_result(None)
+            else:
+                ready.set_result(None)
+                await loop.load()
+            turn.phase = "running"
+            await loop.run()
+        except asyncio.CancelledError:
+            if turn.stop_request is None or turn.end_reason is not None:
+                raise
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            return await self._after_stop(turn, loop)
+        return Done()
+
+    async def _after_stop(self, turn: LiveTurn, loop: TurnLoop) -> Done | Failed:
+        loop.tell_stopped()
+        if turn.stop_request == "discard":
+            return describe_failure(StoppedError())
+        await loop.keep_stopped()
+        return Done()
+
+    def _fail(self, turn: LiveTurn, problem: Exception, ready: asyncio.Future[None]) -> Failed:
+        if not ready.done():
+            ready.set_exception(problem)
+            return describe_failure(problem)
+        chat_id = turn.request.chat_id
+        if isinstance(problem, BrainError):
+            logger.warning("a turn failed", chat_id=chat_id, turn_id=turn.turn_id, reason=str(problem))
+        else:
+            logger.error("a turn failed unexpectedly", chat_id=chat_id, turn_id=turn.turn_id, exc_info=problem)
+        if isinstance(problem, psycopg.Error):
+            return describe_failure(TurnError("The database does not answer; nothing was stored.", "DatabaseException"))
+        return describe_failure(problem)
+
+    async def _release_row(self, turn: LiveTurn) -> None:
+        # A finished turn removed its row in the transaction of the store; this is for all others. A row that stays is stale soon.
+        if turn.phase == "stored":
+            return
+        try:
+            async with self._parts.pool.connection() as conn:
+                await queries.release_turn(conn, turn.request.chat_id, turn_id=turn.turn_id)
+        except (psycopg.Error, OSError) as problem:
+            logger.warning("the row of an ended turn stays until it is stale", reason=str(problem))
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            if not self._live:
+                continue
+            try:
+                async with self._parts.pool.connection() as conn:
+                    await queries.touch_turns(conn, owner=self.owner)
+            except (psycopg.Error, OSError) as problem:
+                logger.warning("the heartbeat of live turns failed", reason=str(problem))
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncGenerator[None]:
+        """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
+        # No TaskGroup: it would wrap every error of the block in a group of one.
+        heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
+        self._is_serving = True
+        try:
+            yield
+        finally:
+            self._is_serving = False
+            for turn in list(self._turns):
+                turn.abandon(_SHUTDOWN)
+            heartbeat.cancel()
+            await asyncio.wait({heartbeat, *self._turns.values()})
+
+
+async def find_live_chats(conn: AsyncConnection, chat_ids: Sequence[str]) -> frozenset[str]:
+    """Return those of the chats that have a live turn on any replica: what the list of chats asks."""
+    return frozenset(await queries.list_live_chats(conn, chat_ids, stale_seconds=STALE_SECONDS))
+
+
+@asynccontextmanager
+async def open_turn_service(parts: TurnParts, locks: ChatLocks, *, address: str) -> AsyncGenerator[TurnService]:
+    """Yield the service; ``address`` is where other replicas reach this one (``hand.selfBaseUrl``)."""
+    service = TurnService(parts, locks, address=address)
+    async with service.serve():
+        yield service
+
+
+async def _abandon_when_lost(turn: LiveTurn, held: HeldLock) -> None:
+    await held.lost.wait()
+    turn.abandon(_LOCK_LOST)

@@ -1,0 +1,60 @@
+"""Token counts of text: by a real vocabulary where it can be loaded, otherwise estimated from the bytes.
+
+The models are not OpenAI's, so every count here is an estimate that decides early, never exactly.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+_ENCODING: Final = "cl100k_base"
+_BYTES_PER_TOKEN: Final = 4
+IMAGE_TOKENS: Final = 1000
+"""What an image costs, roughly, whatever its size: vision models scale it down first."""
+
+
+class _Counter(Protocol):
+    def count(self, text: str) -> int: ...
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimate that needs no vocabulary: a quarter of the UTF-8 bytes, at least 1 for any text."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of tokens of a text."""
+    counter = _load_counter()
+    return estimate_tokens(text) if counter is None else counter.count(text)
+
+
+@lru_cache(maxsize=256)
+def count_tokens_cached(text: str) -> int:
+    """Return the number of tokens of a text that comes again and again: a system prompt, a tool list."""
+    return count_tokens(text)
+
+
+@cache
+def _load_counter() -> _Counter | None:
+    # The package's own front doubles the memory with Python tables that only decoding needs, hence the extension alone.
+    try:
+        package = find_spec("bpe_openai")
+        folder = Path((package.submodule_search_locations or [""])[0]) if package else Path()
+        path = next(iter(sorted(folder.glob("_bindings*.so")) or sorted(folder.glob("_bindings*.pyd"))))
+        spec = spec_from_file_location("_bindings", path, loader=ExtensionFileLoader("_bindings", str(path)))
+        if spec is None or spec.loader is None:
+            return None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return cast("_Counter", module.tokenizer_for_encoding(_ENCODING))
+    except (ImportError, StopIteration, AttributeError, ValueError, OSError) as problem:
+        logger.warning("token counts are estimated: the vocabulary cannot be loaded", reason=str(problem))
+        return None

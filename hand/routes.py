@@ -1,0 +1,196 @@
+"""The HTTP surface of the hand (section 1) and the answers of refused requests, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import structlog
+from aiohttp import web
+
+from hand import __version__, metrics
+from hand.auth import is_authorised
+from hand.embedding import embed
+from hand.errors import HandError, RefusedError, RunError, TransientError, invalid_request
+from hand.events import EventStream
+from hand.runs import Run, RunServices
+from hand.settings import Settings
+from hand.validation import EmbedOrder, read_embed_order, read_run_order
+from shared_protocol.codec import encode_json
+from shared_protocol.errors import STATUS_BY_TYPE, ErrorBody, ErrorInfo
+
+BODY_CAP_BYTES = 50 * 1024 * 1024
+REQUEST_ID_HEADER = "x-request-id"
+_LONGEST_REQUEST_ID = 128
+_JSON = "application/json"
+_HEALTH = b'{"ok":true,"version":"%b"}' % __version__.encode()
+
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Routes:
+    """Handlers, and the runs that are in flight."""
+
+    def __init__(self, settings: Settings, services: RunServices) -> None:
+        self._settings = settings
+        self._services = services
+        self._runs: set[Run] = set()
+        self._no_runs = asyncio.Event()
+        self._no_runs.set()
+        self._is_draining = False
+        self._table: dict[tuple[str, str], Handler] = {
+            ("GET", "/v1/health"): self._health,
+            ("GET", "/metrics"): self._metrics,
+            ("POST", "/v1/run"): self._run,
+            ("POST", "/v1/embed"): self._embed,
+        }
+        self._open_routes = {("GET", "/v1/health")}
+        if settings.metrics_public:
+            self._open_routes.add(("GET", "/metrics"))
+
+    @property
+    def open_runs(self) -> int:
+        """Runs in flight."""
+        return len(self._runs)
+
+    async def dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer any request: health first, then the token, then the route."""
+        place = (request.method, request.path)
+        _bind_request_id(request)
+        try:
+            if place not in self._open_routes:
+                self._check_token(request)
+            return await self._route(place)(request)
+        except RefusedError as refusal:
+            self._services.log.rejected(refusal.type, refusal.message)
+            return answer_error(refusal, refusal.status)
+        except HandError as problem:
+            return answer_error(problem)
+        except Exception as problem:  # noqa: BLE001  # the edge of a request: nothing but our error body leaves
+            self._services.log.unexpected("", problem)
+            return answer_error(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
+
+    async def drain(self) -> None:
+        """Take no new run, let those in flight finish up to the limit, then end them with an error event."""
+        self._is_draining = True
+        self._services.log.stopping(len(self._runs), self._settings.drain_seconds)
+        try:
+            async with asyncio.timeout(self._settings.drain_seconds):
+                _ = await self._no_runs.wait()
+        except TimeoutError:
+            for run in list(self._runs):
+                run.stop()
+            try:
+                async with asyncio.timeout(2):
+                    _ = await self._no_runs.wait()
+            except TimeoutError:
+                return
+
+    async def _run(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._refuse_when_draining()
+        order = read_run_order(await read_body(request))
+        out = EventStream(request)
+        run = Run(self._services, order, out)
+        self._runs.add(run)
+        self._no_runs.clear()
+        try:
+            response = await out.open()
+            with structlog.contextvars.bound_contextvars(run=order.run_id):
+                await run.execute()
+            await out.close()
+        finally:
+            out.stop_heartbeat()
+            self._runs.discard(run)
+            if not self._runs:
+                self._no_runs.set()
+        return response
+
+    async def _embed(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._refuse_when_draining()
+        order = read_embed_order(await read_body(request))
+        log, outcome = self._services.log, "aborted"
+        log.embed_started(order.model_id, len(order.input))
+        try:
+            answer = await embed(self._services.gateway, order, self._count_retry)
+            outcome = "done"
+            log.embed_ended(order.model_id, answer.dimensions, len(answer.vectors))
+            return web.Response(body=encode_json(answer), content_type=_JSON)
+        except HandError as problem:
+            outcome = f"error:{problem.type}"
+            raise RunError(problem.type, _without_secret(problem.message, order)) from problem
+        finally:
+            self._services.metrics.embedded(outcome)
+            if outcome != "done":
+                log.embed_failed(order.model_id, outcome)
+
+    def _count_retry(self, _attempt: int, _delay_ms: int, failure: TransientError) -> None:
+        self._services.metrics.retried(failure.cause)
+
+    def _check_token(self, request: web.BaseRequest) -> None:
+        if not is_authorised(request, self._settings.token):
+            raise RefusedError("auth", "missing or wrong x-daapu-token")
+
+    def _route(self, place: tuple[str, str]) -> Handler:
+        handler = self._table.get(place)
+        if handler is None:
+            method, path = place
+            raise RefusedError("invalid_request", f"there is no {method} {path}", 404)
+        return handler
+
+    async def _health(self, _: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=_HEALTH, content_type=_JSON)
+
+    async def _metrics(self, _: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=self._services.metrics.render(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    def _refuse_when_draining(self) -> None:
+        if self._is_draining:
+            raise RefusedError("internal", "the hand is shutting down and takes no new request", 503)
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """Return the request body.
+
+    Raises:
+        RefusedError: it is larger than ``BODY_CAP_BYTES``.
+    """
+    length = request.content_length
+    if length is not None and length > BODY_CAP_BYTES:
+        raise _too_large()
+    if request.headers.get("expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    pieces: list[bytes] = []
+    count = 0
+    try:
+        async for piece in request.content.iter_any():
+            count += len(piece)
+            if count > BODY_CAP_BYTES:
+                raise _too_large()
+            pieces.append(piece)
+    except (aiohttp.ClientPayloadError, web.RequestPayloadError) as problem:
+        raise invalid_request("the request body is incomplete") from problem
+    return b"".join(pieces)
+
+
+def answer_error(problem: HandError, status: int | None = None) -> web.Response:
+    """Return the error body of section 1."""
+    status = status or STATUS_BY_TYPE.get(problem.type, 500)
+    body = encode_json(ErrorBody(ErrorInfo(problem.type, problem.message)))
+    return web.Response(status=status, body=body, content_type=_JSON)
+
+
+def _too_large() -> RefusedError:
+    return invalid_request(f"the request body is larger than {BODY_CAP_BYTES} bytes")
+
+
+def _without_secret(message: str, order: EmbedOrder) -> str:
+    return message.replace(order.api_key, "***") if len(order.api_key) >= 8 else message
+
+
+def _bind_request_id(request: web.BaseRequest) -> None:
+    structlog.contextvars.clear_contextvars()
+    request_id = request.headers.get(REQUEST_ID_HEADER, "")[:_LONGEST_REQUEST_ID]
+    if request_id:
+        structlog.contextvars.bind_contextvars(request=request_id)
