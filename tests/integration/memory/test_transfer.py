@@ -130,7 +130,7 @@ async def test_a_failed_embedding_leaves_what_was_written_and_a_rerun_resumes(
     assert len(await store.reads.list_entities(10)) == 2
     fake_hand.refuse_texts_over = None
     summary = await transfer.take_in(json.dumps(file).encode())
-    assert (summary.entities_created, summary.attributes_written, summary.notes_inserted) == (0, 0, 3)
+    assert (summary.entities_created, summary.attributes_written, summary.notes_inserted) == (0, 0, 2)
 
 
 async def test_large_subjects_before_a_failure_are_written(store: EltmStore, transfer: Transfer, fake_hand: FakeEmbeddingHand) -> None:
