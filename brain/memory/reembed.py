@@ -91,9 +91,13 @@ class Reembedding:
         return ReembedStatus("running", 0, 0, None)
 
     async def run(self) -> None:
-        """Do the work whenever it is asked for, here or by another brain, until cancelled."""
+        """Prepare the generations, then do the work whenever it is asked for, here or by another brain, until cancelled."""
+        prepared = False
         while True:
             try:
+                if not prepared:
+                    await self._spaces.prepare()
+                    prepared = True
                 await self.run_once()
             except (psycopg.Error, PoolTimeout) as problem:
                 log.warning("memory_reembed_poll_failed", reason=str(problem))
