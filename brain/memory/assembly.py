@@ -11,16 +11,22 @@ from brain.errors import InvalidInputError
 from brain.jobs.queue import JobQueue, queue_policy
 from brain.jobs.worker import JobWorker
 from brain.memory.embeddings import Embedder, HandEmbedder
+from brain.memory.erase import ChatErasure, Eraser
 from brain.memory.extraction import Extractor
+from brain.memory.forget import Corrections
 from brain.memory.generations import VectorSpaces
+from brain.memory.health import HealthFigures
 from brain.memory.investigator import Investigator
 from brain.memory.maintenance import Maintenance
 from brain.memory.pipeline import MemoryPipeline
+from brain.memory.provenance import Provenance
 from brain.memory.recall import Recaller
+from brain.memory.reembed import Reembedding
 from brain.memory.rewrite import Rewriter
 from brain.memory.search import EltmSearch
 from brain.memory.store import EltmStore
 from brain.memory.tools import EltmTools
+from brain.memory.transfer import Transfer
 from brain.memory.writer import Writer
 
 if TYPE_CHECKING:
@@ -52,6 +58,12 @@ class MemoryParts:
     pipeline: MemoryPipeline
     queue: JobQueue
     worker: JobWorker
+    corrections: Corrections
+    eraser: Eraser
+    provenance: Provenance
+    transfer: Transfer
+    figures: HealthFigures
+    reembedding: Reembedding
 
 
 def build_memory(
@@ -61,8 +73,9 @@ def build_memory(
     hand: HandClient,
     collector: RunCollector,
     tool_sets: ToolSets,
+    chats: ChatErasure | None = None,
 ) -> MemoryParts:
-    """Return the memory of a configuration; nothing is opened or started here.
+    """Return the memory of a configuration; nothing is opened or started here. ``chats`` lets an erasure reach chats.
 
     Raises:
         InvalidInputError: a configured model is not in the catalog.
@@ -106,6 +119,12 @@ def build_memory(
         pipeline=pipeline,
         queue=queue,
         worker=JobWorker(queue, pipeline.work, is_paused=maintenance.is_enabled, workers=eltm.queue_workers),
+        corrections=Corrections(pool, spaces),
+        eraser=Eraser(pool, spaces, chats),
+        provenance=Provenance(pool),
+        transfer=Transfer(store),
+        figures=HealthFigures(pool, spaces),
+        reembedding=Reembedding(pool, spaces, maintenance),
     )
 
 
