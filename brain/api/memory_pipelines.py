@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from litestar import Controller, delete, get, post
+from litestar import Controller, Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
@@ -62,9 +62,10 @@ class DigestController(Controller):
         opt={"maintenance": True, "body_limit": "message_body_bytes"},
         responses=error_answers(400, 413, 415, 502, 503),
     )
-    async def digest(self, data: JSONBody[DigestBody], digests: NamedDependency[DigestService]) -> None:
+    async def digest(self, data: JSONBody[DigestBody], digests: NamedDependency[DigestService]) -> Response[bytes]:
         """Return when everything is recorded, which takes minutes; also when there was nothing to record."""
         await digests.digest(data.parts, data.date)
+        return _nothing(201)
 
 
 class ReplayController(Controller):
@@ -109,12 +110,13 @@ class JobController(Controller):
     async def list_jobs(
         self,
         jobs: NamedDependency[JobService],
-        state: FromQuery[JobState | None] = None,
+        # The framework keeps the name "state" for itself.
+        job_state: Annotated[JobState | None, QueryParameter(name="state")] = None,
         limit: FromQuery[int] = MAX_PAGE,
         offset: FromQuery[int] = 0,
     ) -> list[JobInfo]:
         """Return jobs, optionally of one state."""
-        return [_job_info(row) for row in await jobs.list_page(state, limit=limit, offset=offset)]
+        return [_job_info(row) for row in await jobs.list_page(job_state, limit=limit, offset=offset)]
 
     @post(
         "/{job_id:str}/retry",
@@ -124,9 +126,10 @@ class JobController(Controller):
         opt={"maintenance": True},
         responses=error_answers(400, 404, 503),
     )
-    async def retry(self, job_id: FromPath[int], jobs: NamedDependency[JobService]) -> None:
+    async def retry(self, job_id: FromPath[int], jobs: NamedDependency[JobService]) -> Response[bytes]:
         """Forget the failures of a job; a parked one is taken up again."""
         await jobs.retry(job_id)
+        return _nothing(202)
 
     @delete("/{job_id:str}", operation_id="dropJob", summary="Drop a job and its content", responses=error_answers(400, 404))
     async def drop(self, job_id: FromPath[int], jobs: NamedDependency[JobService]) -> None:
@@ -150,6 +153,10 @@ def _job_info(row: JobSummaryRow) -> JobInfo:
         next_attempt_at=_instant(row.visible_after) if waits else None,
         created_at=_instant(row.created_at),
     )
+
+
+def _nothing(status: int) -> Response[bytes]:
+    return Response(b"", status_code=status, media_type="text/plain")
 
 
 def _instant(moment: datetime) -> str:
