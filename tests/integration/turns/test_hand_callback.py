@@ -11,7 +11,7 @@ from shared_protocol.headers import AUTH_HEADER
 from shared_protocol.messages import TextPart
 from shared_protocol.tools import FatalAnswer, ToolAnswer
 from tests.fakes.hand import TOKEN, FakeRun
-from tests.integration.turns.conftest import Brain, names
+from tests.integration.turns.conftest import Brain, names, until
 
 AUTH = {AUTH_HEADER: TOKEN}
 
@@ -85,8 +85,7 @@ async def test_an_attachment_the_model_cannot_read_ends_the_run(brain: Brain) ->
 async def test_several_calls_of_a_run_are_executed_at_once(brain: Brain) -> None:
     async def script(run: FakeRun) -> None:
         waiting = asyncio.gather(run.call("c1", "dice__wait"), run.call("c2", "dice__wait"))
-        while len(brain.tools.calls) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(brain.tools.calls) == 2)
         brain.tools.release.set()
         await waiting
         await run.answer("ok")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from brain.context.harness_xml import EntityView, NoteView
 from brain.context.harness_xml import EntitySubject as Subject
+from brain.context.harness_xml import EntityView, NoteView
 from brain.turns.injection import Recalled
 from shared_protocol.codec import encode_json
 from shared_protocol.messages import TextPart, UserMessage

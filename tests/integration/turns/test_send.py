@@ -199,9 +199,7 @@ async def test_a_model_without_tool_calls_gets_no_tools(database_url: str, pool:
     assert hand.requests[0].tool_callback_url is None
 
 
-async def test_an_image_for_a_text_model_fails_before_the_hand_is_asked(
-    database_url: str, pool: Any, hand: FakeHand
-) -> None:
+async def test_an_image_for_a_text_model_fails_before_the_hand_is_asked(database_url: str, pool: Any, hand: FakeHand) -> None:
     settings = Settings(models=[model_config(capabilities=[])])
     async with run_brain(database_url, pool, hand, settings) as brain:
         await brain.create_chat()

@@ -27,7 +27,9 @@ from shared_protocol.messages import AssistantMessage, TextPart, Usage, UserMess
 
 NOW = datetime(2026, 3, 2, 9, 11, 12, 999999, tzinfo=UTC)
 SENT = Instant("2026-03-01T08:00:00.123456789Z")
-ANSWER = AssistantMessage(parts=(TextPart("ok"),), meta=Usage(input_tokens=1, output_tokens=1, total_tokens=2), finish_reason="stop")
+ANSWER = AssistantMessage(
+    parts=(TextPart("ok"),), meta=Usage(input_tokens=1, output_tokens=1, total_tokens=2), finish_reason="stop"
+)
 
 
 @pytest.fixture
@@ -122,9 +124,18 @@ NOTE = '<note id="1" date="2026-02-01" subject-type="entity" name="a" category="
         (f'<injection a="1">{INFO}</injection>', None),
         (f"<injection>{INFO}</injection> and more", None),
         (f" <injection>{INFO}</injection>", None),
-        (f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace('id=' + chr(34) + '1', 'id=' + chr(34) + 'x')}</related-notes></memories></injection>", None),
-        (f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace(' name=' + chr(34) + 'a' + chr(34), '')}</related-notes></memories></injection>", None),
-        (f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace('entity', 'relationship')}</related-notes></memories></injection>", None),
+        (
+            f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace('id=' + chr(34) + '1', 'id=' + chr(34) + 'x')}</related-notes></memories></injection>",
+            None,
+        ),
+        (
+            f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace(' name=' + chr(34) + 'a' + chr(34), '')}</related-notes></memories></injection>",
+            None,
+        ),
+        (
+            f"<injection>{FULL_INFO}<memories><related-notes>{NOTE.replace('entity', 'relationship')}</related-notes></memories></injection>",
+            None,
+        ),
         (f'<!DOCTYPE injection [<!ENTITY t "t">]><injection>{INFO}</injection>', None),
     ],
 )

@@ -38,7 +38,9 @@ def test_a_reader_that_starts_anywhere_gets_the_rest(script: list[tuple[str, str
     rest = script[after:]
     for kind in ("text", "reasoning"):
         assert text_of(events, kind) == "".join(text for name, text in rest if name == kind)
-    assert [msgspec.json.decode(event.data) for event in events if event.name == "usage"] == [t for name, t in rest if name == "usage"]
+    assert [msgspec.json.decode(event.data) for event in events if event.name == "usage"] == [
+        t for name, t in rest if name == "usage"
+    ]
     if rest and with_ids:
         assert events[-1].id == f"t-{len(script)}"
         assert all(event.id for event in events)
