@@ -9,7 +9,9 @@ import structlog
 
 from brain.errors import InvalidInputError
 from brain.jobs.queue import JobQueue, queue_policy
+from brain.jobs.service import JobService
 from brain.jobs.worker import JobWorker
+from brain.memory.digest import DigestService
 from brain.memory.embeddings import Embedder, HandEmbedder
 from brain.memory.extraction import Extractor
 from brain.memory.generations import VectorSpaces
@@ -17,6 +19,7 @@ from brain.memory.investigator import Investigator
 from brain.memory.maintenance import Maintenance
 from brain.memory.pipeline import MemoryPipeline
 from brain.memory.recall import Recaller
+from brain.memory.replay import ReplayService
 from brain.memory.rewrite import Rewriter
 from brain.memory.search import EltmSearch
 from brain.memory.store import EltmStore
@@ -52,6 +55,9 @@ class MemoryParts:
     pipeline: MemoryPipeline
     queue: JobQueue
     worker: JobWorker
+    jobs: JobService
+    digests: DigestService
+    replays: ReplayService
 
 
 def build_memory(
@@ -80,6 +86,7 @@ def build_memory(
     writer = Writer(store, search, collector, catalog.get_chat_model(eltm.writer_model), max_rounds=eltm.max_writer_rounds)
     pipeline = MemoryPipeline(pool, extractor, writer, search)
     queue = JobQueue(pool, queue_policy(eltm))
+    worker = JobWorker(queue, pipeline.work, is_paused=maintenance.is_enabled, workers=eltm.queue_workers)
     return MemoryParts(
         maintenance=maintenance,
         spaces=spaces,
@@ -105,7 +112,10 @@ def build_memory(
         ),
         pipeline=pipeline,
         queue=queue,
-        worker=JobWorker(queue, pipeline.work, is_paused=maintenance.is_enabled, workers=eltm.queue_workers),
+        worker=worker,
+        jobs=JobService(pool, worker.wake),
+        digests=DigestService(pipeline, limits=config.limits),
+        replays=ReplayService(pool, collector, catalog.get_chat_model(config.memory.compact_model), extractor.model),
     )
 
 
