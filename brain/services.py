@@ -121,6 +121,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
         await stack.enter_async_context(_running(memory.worker.run(), "extraction"))
         await stack.enter_async_context(_running(memory.reembedding.run(), "re-embedding"))
+        await stack.enter_async_context(_running(memory.replays.run(), "replay"))
         async with pool.connection() as conn:
             measured = await find_measurements(conn)
         yield Services(
