@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import filetype
 from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
@@ -25,6 +24,7 @@ from brain.api.wire import (
     compaction_info,
     listed_chat,
 )
+from brain.chats.attachments import sniff
 from brain.chats.queries import ChatChanges
 from brain.chats.service import ChatService, Include
 from brain.chats.titles import TitleGenerator
@@ -102,7 +102,7 @@ class ChatController(Controller):
         opt={"maintenance": True},
         responses=error_answers(400, 404, 409, 503),
     )
-    async def delete(
+    async def remove(
         self,
         chat_id: FromPath[str],
         chats: NamedDependency[ChatService],
@@ -237,8 +237,7 @@ class AttachmentController(Controller):
     async def read(self, sha256: FromPath[str], reader: NamedDependency[ChatReader]) -> Response[bytes]:
         """Return the content. It never changes under its name; only pictures, sound and film are shown in place."""
         content = await reader.read_attachment(sha256)
-        kind = filetype.guess(content[:8192])  # pyright: ignore[reportUnknownMemberType] - the library has no types
-        media_type = "application/octet-stream" if kind is None else str(kind.mime)
+        media_type = sniff(content) or "application/octet-stream"
         headers = {"cache-control": IMMUTABLE, "etag": f'"{sha256}"'}
         if not media_type.startswith(_SHOWN_INLINE):
             headers["content-disposition"] = f'attachment; filename="{sha256}"'

@@ -29,9 +29,7 @@ from brain.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from litestar.types import ExceptionHandlersMap
+    from collections.abc import Callable
 
 logger = structlog.get_logger(__name__)
 
@@ -51,6 +49,13 @@ STATUS: Final[dict[type[BrainError], int]] = {
     UpstreamError: 502,
     UnavailableError: 503,
 }
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    """What the framework says about one parameter."""
+
+    message: str
+    key: str = ""
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -102,7 +107,7 @@ def describe(error: BrainError) -> tuple[int, str]:
     return status, str(error) or type(error).__name__
 
 
-def exception_handlers() -> ExceptionHandlersMap:
+def exception_handlers() -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[ErrorBody]]]:
     """Return the handlers of the application."""
     return {
         BrainError: _answer_brain_error,
@@ -138,13 +143,11 @@ def _answer_http_exception(request: Request[Any, Any, Any], error: HTTPException
 
 
 def _explain_validation(error: ValidationException) -> str:
-    details: Sequence[object] = error.extra if isinstance(error.extra, list) else []
-    lines: list[str] = []
-    for detail in details:
-        if isinstance(detail, dict):
-            key, message = detail.get("key"), detail.get("message")
-            lines.append(f"{key}: {message}" if key else str(message))
-    return "; ".join(lines)
+    try:
+        details = msgspec.convert(error.extra, list[_Detail])
+    except msgspec.ValidationError:
+        return ""
+    return "; ".join(f"{detail.key}: {detail.message}" if detail.key else detail.message for detail in details)
 
 
 def _answer_recursion(request: Request[Any, Any, Any], error: RecursionError) -> Response[ErrorBody]:

@@ -1,103 +1,91 @@
-"""A response that streams ready-made event bytes: pings in silence, and notices at once when the client is gone."""
+"""An answer that is a stream of server-sent events: flushed one by one, kept alive in silence, ended when the client leaves."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from litestar.response.base import ASGIResponse, Response
+from litestar import Request, Response
+from litestar.response.base import ASGIResponse
 
-from brain.turns.events import CONNECTED
 from shared_protocol.sse import HEARTBEAT_SECONDS, PING_COMMENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable
+    from collections.abc import AsyncGenerator
 
-    from litestar.types import Receive, Send
+    from litestar.types import Receive, Scope, Send
 
-HEADERS: Final = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
+_HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
 
 
 class EventStream(Response[Any]):
-    """An event stream out of an iterable of whole events. ``on_close`` is called once, however the stream ends."""
+    """Streams the encoded events of a generator.
 
-    def __init__(
-        self,
-        events: AsyncIterable[bytes],
-        *,
-        first: bytes = CONNECTED,
-        on_close: Callable[[], None] | None = None,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    ) -> None:
-        super().__init__(content=None, status_code=200, headers=HEADERS, media_type="text/event-stream")
+    The generator is closed when the client goes away: it sees ``GeneratorExit`` or a cancellation, and has to let it pass.
+    """
+
+    def __init__(self, events: AsyncGenerator[bytes], *, heartbeat_s: float = HEARTBEAT_SECONDS) -> None:
+        super().__init__(content=None, media_type="text/event-stream", status_code=200)
         self._events = events
-        self._first = first
-        self._on_close = on_close
-        self._heartbeat_seconds = heartbeat_seconds
+        self._heartbeat_s = heartbeat_s
 
-    def to_asgi_response(self, app: object, request: object, **options: Any) -> ASGIResponse:
-        """Return the ASGI form; the options that Litestar offers besides headers and cookies have no meaning here."""
+    def to_asgi_response(self, app: object, request: Request[Any, Any, Any], **_: Any) -> ASGIResponse:  # pyright: ignore[reportIncompatibleMethodOverride] - the framework's other arguments shape bodies, and this one is shaped
+        """Return the running form of the answer."""
         del app, request
-        headers = {**HEADERS, **(options.get("headers") or {})}
-        return _AsgiEventStream(
-            self._events,
-            first=self._first,
-            on_close=self._on_close,
-            heartbeat_seconds=self._heartbeat_seconds,
-            headers=headers,
-            cookies=options.get("cookies"),
-        )
+        return _RunningStream(self._events, self._heartbeat_s)
 
 
-class _AsgiEventStream(ASGIResponse):
-    _should_set_content_length = False
-
-    def __init__(
-        self,
-        events: AsyncIterable[bytes],
-        *,
-        first: bytes,
-        on_close: Callable[[], None] | None,
-        heartbeat_seconds: float,
-        headers: dict[str, Any],
-        cookies: Any,
-    ) -> None:
-        super().__init__(headers=headers, media_type="text/event-stream", status_code=200, cookies=cookies)
+class _RunningStream(ASGIResponse):
+    def __init__(self, events: AsyncGenerator[bytes], heartbeat_s: float) -> None:
+        super().__init__(body=b"", media_type="text/event-stream", status_code=200)
         self._events = events
-        self._first = first
-        self._on_close = on_close
-        self._heartbeat_seconds = heartbeat_seconds
+        self._heartbeat_s = heartbeat_s
         self._last_sent = 0.0
 
-    async def send_body(self, send: Send, receive: Receive) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                sender = group.create_task(self._send_events(send))
-                heartbeat = group.create_task(self._send_pings(send))
-                # Answers when the client has gone, and also when the response is complete.
-                while (await receive())["type"] != "http.disconnect":
-                    continue
-                sender.cancel()
-                heartbeat.cancel()
-        finally:
-            if self._on_close is not None:
-                self._on_close()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until they or the client end."""
+        del scope
+        async with aclosing(self._events):
+            await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
+            tasks = {
+                asyncio.create_task(self._pump(send), name="event-stream"),
+                asyncio.create_task(self._beat(send), name="event-stream-heartbeat"),
+                asyncio.create_task(_wait_for_disconnect(receive), name="event-stream-disconnect"),
+            }
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+        for task in done:
+            task.result()
 
-    async def _send_events(self, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        self._last_sent = loop.time()
-        await send({"type": "http.response.body", "body": self._first, "more_body": True})
-        async for block in self._events:
-            self._last_sent = loop.time()
-            await send({"type": "http.response.body", "body": block, "more_body": True})
+    async def _pump(self, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        async for event in self._events:
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+            self._last_sent = clock()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _send_pings(self, send: Send) -> None:
-        loop = asyncio.get_running_loop()
+    async def _beat(self, send: Send) -> None:
+        # One sleeping task per stream instead of a timer per event: it looks at the clock when it wakes.
+        clock = asyncio.get_running_loop().time
+        self._last_sent = clock()
         while True:
-            silence = loop.time() - self._last_sent
-            if silence >= self._heartbeat_seconds:
-                self._last_sent = loop.time()
+            silence = clock() - self._last_sent
+            if silence >= self._heartbeat_s:
                 await send({"type": "http.response.body", "body": PING_COMMENT, "more_body": True})
+                self._last_sent = clock()
                 silence = 0.0
-            await asyncio.sleep(self._heartbeat_seconds - silence)
+            await asyncio.sleep(self._heartbeat_s - silence)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -7,7 +7,7 @@ A handler says what applies to it with ``opt``: ``maintenance=True`` (blocked wh
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from msgspec.structs import fields
 
@@ -59,10 +59,11 @@ class RequestGuard:
         if handler.opt.get("maintenance") and self._maintenance is not None and await self._maintenance.is_enabled():
             raise MaintenanceError
         # A new dict: the router caches the one it found.
-        connection.scope["path_params"] = {
+        ids = {
             name: read_path_id(name, value, strict=bool(handler.opt.get("strict_chat_id")))
             for name, value in connection.path_params.items()
         }
+        connection.scope["path_params"] = cast("dict[str, str]", ids)  # the framework hands on what it finds
         if reads_body(handler):
             check_content_type(connection)
             check_announced_length(connection, *body_limit(handler, self._limits))

@@ -17,7 +17,7 @@ from brain.catalog import Catalog
 from brain.chats.attachments import read_data_urls
 from brain.config.models import LimitsConfig
 from brain.errors import ConflictError, InvalidInputError, NotFoundError
-from brain.personas.service import Persona, PersonaService
+from brain.personas.service import PersonaService
 from brain.tools.approval import ApprovalRequest, Decision, Scope
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.run_log import Subscription, parse_event_id
@@ -93,7 +93,14 @@ class MessagesController(Controller):
     opt = {"strict_chat_id": True}  # noqa: RUF012 - the framework reads it, nothing writes it
     tags = ("turns",)
 
-    @post("/messages", operation_id="sendMessage", status_code=200, summary="Send a message and stream the answer", maintenance=True, body_limit="message_body_bytes")
+    @post(
+        "/messages",
+        operation_id="sendMessage",
+        status_code=200,
+        summary="Send a message and stream the answer",
+        maintenance=True,
+        body_limit="message_body_bytes",
+    )
     async def send(
         self,
         request: ApiRequest,
@@ -111,7 +118,9 @@ class MessagesController(Controller):
         if not (data.model or "").strip():
             raise InvalidInputError("model is missing")
         model = catalog.get_chat_model((data.model or "").strip())
-        persona = await _require_persona(personas, data.persona_id)
+        if data.persona_id is None:
+            raise InvalidInputError("personaId is missing")
+        persona = await personas.get_for_run(data.persona_id)
         turn = await turns.start(
             TurnRequest(
                 chat_id=chat_id,
@@ -136,7 +145,7 @@ class MessagesController(Controller):
         turns: NamedDependency[TurnService],
         forwarder: NamedDependency[TurnForwarder],
     ) -> Response[object]:
-        """JSON by default; with ``Accept: text/event-stream`` the events, after ``Last-Event-ID`` if given; 204 when none is live."""
+        """JSON by default; with ``Accept: text/event-stream`` the events after ``Last-Event-ID``, or 204 without a turn."""
         wants_events = "text/event-stream" in request.headers.get("accept", "")
         turn = turns.find(chat_id)
         if turn is None and (owner := await forwarder.find_owner(request, chat_id)) is not None:
@@ -189,16 +198,6 @@ class MessagesController(Controller):
             raise NotFoundError("tool call waiting for approval", call_id)
         await turn.decide(call_id, data.decision, data.scope)
         return Response(None, status_code=204)
-
-
-async def _require_persona(personas: PersonaService, persona_id: int | None) -> Persona:
-    if persona_id is None:
-        raise InvalidInputError("personaId is missing")
-    persona = await personas.find(persona_id)
-    if persona is None:
-        raise InvalidInputError(f"there is no persona {persona_id}")
-    personas.check_served(persona)
-    return persona
 
 
 async def _read_parts(text: str, images: tuple[ImageInput, ...], limits: LimitsConfig) -> tuple[ContentPart, ...]:

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import secrets
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,7 +22,7 @@ from brain.errors import BrainError, ForbiddenOriginError, InvalidInputError, Un
 from shared_protocol.headers import REQUEST_ID_HEADER
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, Message, Receive, Scope, Send
+    from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
     from brain.config.models import Config
 
@@ -103,13 +103,13 @@ class AccessGate:
         """Answer strangers, pass others on."""
         if scope["type"] == "http":
             try:
-                self.check(scope)
+                self.check(cast("HTTPScope", scope))
             except BrainError as refusal:
                 await send_error(send, refusal)
                 return
         await self._app(scope, receive, send)
 
-    def check(self, scope: Scope) -> None:
+    def check(self, scope: HTTPScope) -> None:
         """Check one request.
 
         Raises:
@@ -142,7 +142,7 @@ class AccessGate:
             return
         raise ForbiddenOriginError(f"a write from the origin {origin!r} is refused: add it to server.allowedOrigins to allow it")
 
-    def _check_token(self, scope: Scope, token: str) -> None:
+    def _check_token(self, scope: HTTPScope, token: str) -> None:
         scheme, _, given = _single(scope, b"authorization").partition(" ")
         if scheme.lower() == "bearer" and _same(given.strip(), token):
             return
@@ -185,7 +185,7 @@ def _headers(path: str, request_id: str) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in pairs.items()]
 
 
-def _single(scope: Scope, name: bytes) -> str:
+def _single(scope: HTTPScope | Scope, name: bytes) -> str:
     """Return a header's value; several of a name are as good as a wrong one."""
     values = [value for key, value in scope["headers"] if key.lower() == name]
     return values[0].decode("latin-1").strip() if len(values) == 1 else ("\x00" if values else "")

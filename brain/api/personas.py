@@ -49,7 +49,7 @@ class PersonaController(Controller):
         return _body(personas, await personas.replace(persona_id, _draft(data)))
 
     @delete("/{persona_id:str}", operation_id="deletePersona", summary="Delete a persona", responses=error_answers(400, 404))
-    async def delete(self, persona_id: FromPath[int], personas: NamedDependency[PersonaService]) -> None:
+    async def remove(self, persona_id: FromPath[int], personas: NamedDependency[PersonaService]) -> None:
         """Delete a stored persona; chats keep its id as their record."""
         await personas.delete(persona_id)
 

@@ -91,7 +91,7 @@ class CompactionInfo(WireStruct, frozen=True):
 
 
 class SearchHit(WireStruct, frozen=True):
-    """A text that was found; for a title ``messageIndex``, ``role`` and ``createdAt`` are null. Hits lie between U+E000 and U+E001."""
+    """A text that was found, its hits between U+E000 and U+E001. A title has null ``messageIndex``, ``role``, ``createdAt``."""
 
     chat_id: str
     title: str
@@ -235,4 +235,3 @@ def model_info(model: ChatModel, measured: dict[str, object] | None) -> ModelInf
         demo=model.config.demo,
         measured=measured,
     )
-

@@ -87,11 +87,16 @@ def check_image(number: int, content: bytes, limits: LimitsConfig) -> str:
 
 def sniff_image(content: bytes) -> str | None:
     """Return the MIME type of an allowed image by its first bytes, ``None`` for anything else."""
-    kind = filetype.guess(content[:8192])  # pyright: ignore[reportUnknownMemberType] - the library has no types
-    mime: str | None = None if kind is None else str(kind.mime)
-    if mime == "image/apng":  # an animated PNG is a PNG to everybody else
-        return "image/png"
+    mime = sniff(content)
     return mime if mime in IMAGE_TYPES else None
+
+
+def sniff(content: bytes) -> str | None:
+    """Return the MIME type by the first bytes, ``None`` if they tell nothing. Text formats, SVG among them, tell nothing."""
+    kind = filetype.guess(content[:8192])  # pyright: ignore[reportUnknownMemberType] - the library has no types
+    mime: str | None = None if kind is None else str(kind.mime)  # pyright: ignore[reportUnknownArgumentType] - as above
+    # An animated PNG is a PNG to everybody else.
+    return "image/png" if mime == "image/apng" else mime
 
 
 def _count_pixels(number: int, content: bytes, decoder: str) -> int:

@@ -42,6 +42,7 @@ class SnapshotQueue(Protocol):
         self,
         conn: AsyncConnection,
         messages: Sequence[Message],
+        /,
         *,
         chat_id: str,
         chat_title: str,
@@ -54,7 +55,7 @@ class SnapshotQueue(Protocol):
 class LiveChats(Protocol):
     """Knows which chats are being answered, in any brain on the database."""
 
-    async def __call__(self, conn: AsyncConnection, chat_ids: Sequence[str]) -> AbstractSet[str]:
+    async def __call__(self, conn: AsyncConnection, chat_ids: Sequence[str], /) -> AbstractSet[str]:
         """Return those of the chats that are live."""
         ...
 

@@ -96,12 +96,20 @@ class PersonaService:
         persona = await self.find(persona_id)
         if persona is None:
             raise InvalidInputError(f"personaId: there is no persona {persona_id}")
+        self.check_served(persona)
+        return persona
+
+    def check_served(self, persona: Persona) -> None:
+        """Refuse a persona whose whitelist has become stale.
+
+        Raises:
+            InvalidInputError: it names a namespace that is not served any more.
+        """
         if stale := self.stale_namespaces(persona):
             raise InvalidInputError(
                 f"persona {persona.name!r} allows {', '.join(map(repr, stale))}, which this server does not offer any more: "
                 "edit the persona or restore the tool server",
             )
-        return persona
 
     def stale_namespaces(self, persona: Persona) -> list[str]:
         """Return the entries of a whitelist that are not served."""
