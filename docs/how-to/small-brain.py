@@ -7,7 +7,7 @@
 A brain has two jobs at this seam: it posts a run and reads its events, and it serves two routes on which the hand asks which
 tools there are and runs them. Everything else (prompts, memory, storage, limits) is the brain's own business.
 """
-# ruff: noqa: INP001, N999, T201  # a program to read and to copy, not a module of the package
+# ruff: noqa: T201  # a program to read and to copy, not a module of the package
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ ROLL = {
 class Tools(BaseHTTPRequestHandler):
     """The two routes that the hand calls."""
 
-    def do_GET(self) -> None:  # noqa: N802  # the name that http.server wants
+    def do_GET(self) -> None:  # the name that http.server wants
         """List the tools; asked before every request to the model."""
         self.answer({"tools": [ROLL]})
 
-    def do_POST(self) -> None:  # noqa: N802  # the name that http.server wants
+    def do_POST(self) -> None:  # the name that http.server wants
         """Run one call. What the model can repair is a result with ``isError``, never a failed request."""
         call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:

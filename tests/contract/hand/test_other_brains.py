@@ -151,8 +151,9 @@ def test_the_image_copies_what_exists_and_runs_as_nobody_special() -> None:
     users = [rest for word, rest in steps if word == "USER"]
     assert users == ["10001"]
     assert [word for word, _ in steps][-1] == "CMD"
-    assert ("ENV" in dict(steps)) and "HAND_HOST=0.0.0.0" in dict(steps)["ENV"]
-    assert all("latest" not in rest and "ADD" != word for word, rest in steps)
+    assert "ENV" in dict(steps)
+    assert "HAND_HOST=0.0.0.0" in dict(steps)["ENV"]
+    assert all("latest" not in rest and word != "ADD" for word, rest in steps)
     # What follows USER must not need root.
     after = [word for word, _ in steps[[word for word, _ in steps].index("USER") :]]
     assert "RUN" not in after
