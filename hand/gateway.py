@@ -7,6 +7,7 @@ straight into a sink.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import os
 from collections.abc import AsyncGenerator
@@ -156,6 +157,8 @@ class Gateway:
     async def _load(self) -> None:
         _forget_environment()
         await asyncio.to_thread(_import_sdk)
+        # What has been loaded stays: the collector need not walk through it again and again.
+        gc.freeze()
         import httpx2
 
         from hand.sockets import ConnectionPool

@@ -143,7 +143,7 @@ GOALS: tuple[Goal, ...] = (
         "memory, warm",
         ("-", "161 MB", "373 MB", "72 MB"),
         "<= 75 MB",
-        lambda results: statistics.median(case.warm_rss_kb for case in results.cases if case.target == "hand") / 1000,
+        lambda results: statistics.median(case.warm_rss_kb for case in results.cases if case.target == "hand") / 1024,
         lambda value: f"{value:.0f} MB",
         lambda value: value <= 75,
     ),
@@ -151,7 +151,7 @@ GOALS: tuple[Goal, ...] = (
         "memory, peak in all cases",
         ("-", "267 MB", "453 MB", "105 MB"),
         "<= 130 MB",
-        lambda results: max(case.peak_rss_kb for case in results.cases if case.target == "hand") / 1000,
+        lambda results: max(case.peak_rss_kb for case in results.cases if case.target == "hand") / 1024,
         lambda value: f"{value:.0f} MB",
         lambda value: value <= 130,
     ),
@@ -232,7 +232,7 @@ def render(results: Results, repeats: int) -> str:
         p50 = results.median(target, mode, c, lambda case: case.ttft_us.p50) / 1000
         p99 = results.median(target, mode, c, lambda case: case.ttft_us.p99) / 1000
         cpu = results.median(target, mode, c, lambda case: case.cpu_ms_per_1000)
-        peak = results.median(target, mode, c, lambda case: case.peak_rss_kb) / 1000
+        peak = results.median(target, mode, c, lambda case: case.peak_rss_kb) / 1024
         errors = sum(case.errors for case in results.of(target, mode, c))
         speed = results.median(target, mode, c, chunks)
         own = (f"{cpu:.1f}", f"{peak:.0f}") if target == "hand" else ("-", "-")
