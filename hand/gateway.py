@@ -58,6 +58,11 @@ class Gateway:
         """Sockets to gateways, idle ones included."""
         return 0 if self._pool is None else self._pool.open_sockets
 
+    @property
+    def idle_sockets(self) -> int:
+        """Sockets that wait for the next request."""
+        return 0 if self._pool is None else self._pool.idle_sockets
+
     def warm_up(self) -> None:
         """Begin to load the SDK, which takes longer than everything else at start; the first request waits for it."""
         if self._ready is None:

@@ -72,7 +72,7 @@ class StreamReader:
             self._settled = True
             if self._timer is not None:
                 self._timer.cancel()
-            stream.connection.release()
+            stream.connection.release(at_end_marker=self._decoder.done)
         if self._problem is not None:
             raise self._problem
 

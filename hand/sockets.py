@@ -16,6 +16,7 @@ _LONGEST_HEAD = 262_144
 _IDLE_SECONDS = 15.0
 _MOST_IDLE = 256
 _CONNECT_SECONDS = 30.0
+_LINGER_SECONDS = 0.5
 
 
 class Sink(Protocol):
@@ -97,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._over = False
         self._problem: Exception | None = None
         self._paused = False
+        self._lingering: asyncio.TimerHandle | None = None
         self.heard: bool = False
         self.idle_since: float = 0.0
 
@@ -146,20 +148,36 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    def release(self) -> None:
-        """Be done with this answer: a complete one leaves the socket for the next request, another is cut off."""
+    def release(self, *, at_end_marker: bool = False) -> None:
+        """Be done with this answer: a complete one leaves the socket for the next request, another is cut off.
+
+        After the end marker of a stream the framing's own end is due at once, often in a packet of its own; it is waited for a
+        moment (by nobody but the socket), as a new connection with TLS costs the next request far more.
+        """
         self._sink = None
-        if self._over and self._problem is None and self._keeps_alive and self.is_open:
+        if not (self._keeps_alive and self.is_open and self._problem is None):
+            self.abort()
+        elif self._over:
             self._pool.give_back(self, self._origin)
+        elif at_end_marker:
+            self.resume_reading()
+            self._lingering = asyncio.get_running_loop().call_later(_LINGER_SECONDS, self.abort)
         else:
             self.abort()
 
     def abort(self) -> None:
         """Close the socket at once; nothing is heard of it again."""
         self._sink = None
+        self._stop_lingering()
         if self._transport is not None:
             self._transport.abort()
         self._pool.forget(self)
+
+    def _stop_lingering(self) -> bool:
+        lingering, self._lingering = self._lingering, None
+        if lingering is not None:
+            lingering.cancel()
+        return lingering is not None
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
@@ -186,7 +204,7 @@ class Connection(asyncio.Protocol):
         if payload:
             if self._sink is not None:
                 self._sink.feed(payload)
-            else:
+            elif self._lingering is None:
                 self._early.append(payload)
                 self.pause_reading()
         if body.done:
@@ -239,6 +257,8 @@ class Connection(asyncio.Protocol):
             self._head.set_exception(problem or ConnectionError("the gateway closed the connection without an answer"))
         if self._sink is not None:
             self._sink.end(problem)
+        elif self._stop_lingering():
+            self.release()
 
 
 def _end_of_head(data: bytes) -> tuple[int, int]:
@@ -270,6 +290,11 @@ class ConnectionPool:
     def open_sockets(self) -> int:
         """Sockets that exist, idle ones included."""
         return len(self._all)
+
+    @property
+    def idle_sockets(self) -> int:
+        """Sockets that wait for the next request."""
+        return sum(len(idle) for idle in self._idle.values())
 
     def take_idle(self, origin: Origin) -> Connection | None:
         """Return the socket that was used last, if it is still open."""

@@ -73,6 +73,8 @@ _object_decoder = msgspec.json.Decoder(dict[str, Raw])
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 _PIECE = 1_048_576
+_LARGEST = 10**12
+"""Far beyond any sensible limit, and small enough for every clock."""
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
@@ -138,7 +140,7 @@ class Fields:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < (1 if positive else 0):
             self.refuse(name, "must be a positive integer" if positive else "must be a non-negative integer")
-        return value
+        return min(value, _LARGEST)
 
     def boolean(self, name: str) -> bool:
         """Return a required boolean."""
