@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-    from hand.sockets import Connection, ConnectionPool
+    from hand.pool import ConnectionPool
+    from hand.sockets import Connection
 
 
 _MOST_CLIENTS = 32
@@ -166,7 +167,7 @@ class Gateway:
         gc.freeze()
         import httpx2
 
-        from hand.sockets import ConnectionPool
+        from hand.pool import ConnectionPool
         from hand.wire import WireTransport
 
         self._pool = ConnectionPool()

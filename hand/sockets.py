@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to a gateway, and the pool of those that are open.
+"""One HTTP/1.1 connection to a gateway.
 
 Bytes go from the socket straight into a sink: no stream reader, no future and no task switch per read.
 """
@@ -6,17 +6,33 @@ Bytes go from the socket straight into a sink: no stream reader, no future and n
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, cast
 
 from hand.http_body import BodyError, BodyReader, ChunkedBody, ClosingBody, LengthBody
 
 _LONGEST_HEAD = 262_144
-_IDLE_SECONDS = 15.0
-_MOST_IDLE = 256
-_CONNECT_SECONDS = 30.0
 _LINGER_SECONDS = 0.5
+
+
+class Origin(NamedTuple):
+    """Where a request goes."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+class Owner(Protocol):
+    """Whoever keeps the sockets that are open."""
+
+    def give_back(self, connection: Connection, origin: Origin) -> None:
+        """Keep a socket for the next request."""
+        ...
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a socket that has closed."""
+        ...
 
 
 class Sink(Protocol):
@@ -84,8 +100,8 @@ def _framed(
 class Connection(asyncio.Protocol):
     """One socket to a gateway; carries one request at a time."""
 
-    def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
-        self._pool = pool
+    def __init__(self, owner: Owner, origin: Origin) -> None:
+        self._owner = owner
         self._origin = origin
         self._transport: asyncio.Transport | None = None
         self._head: asyncio.Future[Head] | None = None
@@ -158,7 +174,7 @@ class Connection(asyncio.Protocol):
         if not (self._keeps_alive and self.is_open and self._problem is None):
             self.abort()
         elif self._over:
-            self._pool.give_back(self, self._origin)
+            self._owner.give_back(self, self._origin)
         elif at_end_marker:
             self.resume_reading()
             self._lingering = asyncio.get_running_loop().call_later(_LINGER_SECONDS, self.abort)
@@ -171,7 +187,7 @@ class Connection(asyncio.Protocol):
         self._stop_lingering()
         if self._transport is not None:
             self._transport.abort()
-        self._pool.forget(self)
+        self._owner.forget(self)
 
     def _stop_lingering(self) -> bool:
         lingering, self._lingering = self._lingering, None
@@ -239,7 +255,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
-        self._pool.forget(self)
+        self._owner.forget(self)
         if exc is None and self._body is not None and not self._over:
             try:
                 self._body.end()
@@ -267,104 +283,3 @@ def _end_of_head(data: bytes) -> tuple[int, int]:
     if lf >= 0 and (crlf < 0 or lf < crlf):
         return lf, 2
     return crlf, 4
-
-
-class Origin(NamedTuple):
-    """Where a request goes."""
-
-    scheme: str
-    host: str
-    port: int
-
-
-class ConnectionPool:
-    """Open sockets by origin; idle ones are kept for a few seconds."""
-
-    def __init__(self) -> None:
-        self._idle: dict[Origin, list[Connection]] = {}
-        self._all: set[Connection] = set()
-        self._tls: ssl.SSLContext | None = None
-        self._sweep: asyncio.TimerHandle | None = None
-
-    @property
-    def open_sockets(self) -> int:
-        """Sockets that exist, idle ones included."""
-        return len(self._all)
-
-    @property
-    def idle_sockets(self) -> int:
-        """Sockets that wait for the next request."""
-        return sum(len(idle) for idle in self._idle.values())
-
-    def take_idle(self, origin: Origin) -> Connection | None:
-        """Return the socket that was used last, if it is still open."""
-        idle = self._idle.get(origin)
-        while idle:
-            connection = idle.pop()
-            if connection.is_open:
-                return connection
-        return None
-
-    async def connect(self, origin: Origin) -> Connection:
-        """Open a new socket.
-
-        Raises:
-            OSError: nobody answers there.
-        """
-        scheme, host, port = origin
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            _, connection = await loop.create_connection(
-                lambda: Connection(self, origin),
-                host,
-                port,
-                ssl=self._tls_context() if scheme == "https" else None,
-                server_hostname=host if scheme == "https" else None,
-            )
-        self._all.add(connection)
-        return connection
-
-    def give_back(self, connection: Connection, origin: Origin) -> None:
-        """Keep a socket for the next request."""
-        idle = self._idle.setdefault(origin, [])
-        if len(idle) >= _MOST_IDLE:
-            connection.abort()
-            return
-        connection.idle_since = asyncio.get_running_loop().time()
-        idle.append(connection)
-        if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._close_idle)
-
-    def forget(self, connection: Connection) -> None:
-        """Drop a socket that has closed."""
-        self._all.discard(connection)
-
-    def close(self) -> None:
-        """Close everything."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
-        for connection in list(self._all):
-            connection.abort()
-        self._idle.clear()
-
-    def _close_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        oldest = loop.time() - _IDLE_SECONDS
-        for origin, connections in list(self._idle.items()):
-            kept = [connection for connection in connections if connection.is_open and connection.idle_since > oldest]
-            for connection in connections:
-                if connection.is_open and connection.idle_since <= oldest:
-                    connection.abort()
-            if kept:
-                self._idle[origin] = kept
-            else:
-                del self._idle[origin]
-        self._sweep = loop.call_later(_IDLE_SECONDS, self._close_idle) if self._idle else None
-
-    def _tls_context(self) -> ssl.SSLContext:
-        # About 0.1 s of work, so once and only when needed.
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
-        return self._tls

@@ -164,7 +164,7 @@ async def test_a_host_that_speaks_no_tls_is_transient(hand: HandClient) -> None:
 
 
 async def test_tls_is_verified_by_default() -> None:
-    from hand.sockets import ConnectionPool
+    from hand.pool import ConnectionPool
 
     context = ConnectionPool()._tls_context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
