@@ -22,6 +22,7 @@ from brain.api.middleware import AccessGate, RequestShell
 from brain.api.models import ModelController
 from brain.api.personas import PersonaController
 from brain.api.search import SearchController
+from brain.api.tools import ToolController
 from brain.api.web_ui import WebUi, find_web_folder, read_web_files
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ CONTROLLERS: Final[Sequence[type[Controller]]] = (
     MessagesController,
     SearchController,
     PersonaController,
+    ToolController,
     LoginController,
     HealthController,
     MetricsController,
@@ -92,6 +94,7 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "measured_models": services.measured_models,
         "turns": services.turns,
         "forwarder": services.forwarder,
+        "tool_overview": services.tool_overview,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 
