@@ -17,7 +17,7 @@ def strict(text: str) -> StrictArguments:
 
 
 @pytest.mark.parametrize("read", [lenient, strict])
-@pytest.mark.parametrize("text", ["[]", "3", '"x"', "null", "{", "", '{"a":1}{}'])
+@pytest.mark.parametrize("text", ["[]", "3", '"x"', "null", "{", "", '{"a":1}{}', '{"a":"\\ud800"}', '{"a":["\\udc00"]}'])
 def test_arguments_must_be_one_object(read: type[Arguments], text: str) -> None:
     with pytest.raises(ArgumentError):
         read(text)
