@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from brain.config.models import McpHttpServerConfig, McpServerConfig, McpStdioServerConfig, ProxyConfig
 from brain.tools.bash import scrub
+from brain.tools.mcp_proxy import TunnelTransport
 
 MESSAGE_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Of one event, and of one JSON body: images travel as base64 in one message."""
@@ -47,11 +48,12 @@ def connector_for(namespace: str, config: McpServerConfig, proxy: ProxyConfig | 
 async def _connect_http(config: McpHttpServerConfig, proxy: ProxyConfig | None) -> AsyncGenerator[Client]:
     budget = config.tool_execution_timeout_seconds
     read_seconds = max(READ_SECONDS, budget + CONNECT_SECONDS) if budget else None
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     # Explicit only: neither proxies nor credentials come from the environment.
-    transport = httpx2.AsyncHTTPTransport(
-        proxy=None if proxy is None else f"http://{proxy.host}:{proxy.port}",
-        trust_env=False,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+    transport = (
+        httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
+        if proxy is None
+        else TunnelTransport(proxy.host, proxy.port, limits)
     )
     async with httpx2.AsyncClient(
         headers=config.headers,

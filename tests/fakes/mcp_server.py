@@ -82,7 +82,7 @@ class FakeToolServer:
                 raise MCPError(-32602, "the server refuses this")
         return types.CallToolResult(content=self._content(params.name, arguments), is_error=params.name == "fail")
 
-    def _content(self, name: str, arguments: dict[str, Any]) -> Content:
+    def _content(self, name: str, arguments: dict[str, Any]) -> Content:  # noqa: PLR0911 - one line per tool
         match name:
             case "image":
                 return [types.TextContent(text="a picture"), types.ImageContent(data=PIXEL, mime_type="image/png")]
@@ -124,7 +124,7 @@ class RunningServer:
         self._server.install_signal_handlers = lambda: None  # type: ignore[method-assign]
         self._task = asyncio.create_task(self._server._serve())
         async with asyncio.timeout(5):
-            while not self._server.started:
+            while not self._server.started:  # noqa: ASYNC110 - the server offers no event for this
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
@@ -148,7 +148,9 @@ async def _main(arguments: list[str]) -> None:
     fake = FakeToolServer()
     if arguments[0] == "http":
         app = fake.build().streamable_http_app(stateless_http=arguments[2:] != ["stateful"])
-        await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")).serve()
+        await uvicorn.Server(
+            uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")
+        ).serve()
         return
     print("fake tool server starts", file=sys.stderr)
     server = fake.build()
