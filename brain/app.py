@@ -12,10 +12,14 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from brain.api.chats import AttachmentController, ChatController
+from brain.api.eltm import EltmController
 from brain.api.errors import exception_handlers
 from brain.api.guards import BodyLimitMiddleware, RequestGuard
+from brain.api.hand_callback import hand_callback_router
 from brain.api.health import HealthController, MetricsController
 from brain.api.login import LoginController
+from brain.api.maintenance import MaintenanceController
+from brain.api.messages import MessagesController
 from brain.api.middleware import AccessGate, RequestShell
 from brain.api.models import ModelController
 from brain.api.personas import PersonaController
@@ -37,8 +41,11 @@ CONTROLLERS: Final[Sequence[type[Controller]]] = (
     ModelController,
     ChatController,
     AttachmentController,
+    MessagesController,
     SearchController,
     PersonaController,
+    EltmController,
+    MaintenanceController,
     LoginController,
     HealthController,
     MetricsController,
@@ -59,9 +66,9 @@ def create_api(services: Services) -> Litestar:
     """Return the API alone, without the checks in front of it; the OpenAPI document is made from it."""
     limits = services.config.limits
     return Litestar(
-        route_handlers=list(CONTROLLERS),
+        route_handlers=[*CONTROLLERS, hand_callback_router(services.config.hand.token)],
         dependencies=_dependencies(services),
-        guards=[RequestGuard(limits, services.maintenance)],
+        guards=[RequestGuard(limits, services.memory.maintenance)],
         middleware=[DefineMiddleware(BodyLimitMiddleware, limits=limits)],
         exception_handlers=exception_handlers(),
         openapi_config=_openapi_config(),
@@ -87,6 +94,9 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "health": services.health,
         "metrics": services.metrics,
         "measured_models": services.measured_models,
+        "turns": services.turns,
+        "forwarder": services.forwarder,
+        "memory": services.memory,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 
