@@ -12,11 +12,13 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from brain.api.chats import AttachmentController, ChatController
+from brain.api.eltm import EltmController
 from brain.api.errors import exception_handlers
 from brain.api.guards import BodyLimitMiddleware, RequestGuard
 from brain.api.hand_callback import hand_callback_router
 from brain.api.health import HealthController, MetricsController
 from brain.api.login import LoginController
+from brain.api.maintenance import MaintenanceController
 from brain.api.messages import MessagesController
 from brain.api.middleware import AccessGate, RequestShell
 from brain.api.models import ModelController
@@ -42,6 +44,8 @@ CONTROLLERS: Final[Sequence[type[Controller]]] = (
     MessagesController,
     SearchController,
     PersonaController,
+    EltmController,
+    MaintenanceController,
     LoginController,
     HealthController,
     MetricsController,
@@ -92,6 +96,7 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "measured_models": services.measured_models,
         "turns": services.turns,
         "forwarder": services.forwarder,
+        "memory": services.memory,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 

@@ -1,16 +1,16 @@
 // The two shapes that an OpenAPI document does not describe: stored messages and the events of a turn.
 
-export interface TextPart {
+interface TextPart {
   type: 'text';
   text: string;
 }
 
-export interface ReasoningPart {
+interface ReasoningPart {
   type: 'reasoning';
   content: string;
 }
 
-export interface ToolCallPart {
+interface ToolCallPart {
   type: 'tool_call';
   id: string;
   tool: string;
@@ -24,7 +24,7 @@ export interface AttachmentPart {
   mimeType: string;
 }
 
-export interface ToolResultPart {
+interface ToolResultPart {
   type: 'tool_result';
   id: string;
   tool: string;

@@ -10,7 +10,7 @@ export interface Group {
 const DAY = 86_400_000;
 
 /** When a chat was made: said by the server, or by the milliseconds that its id begins with. */
-export function createdAt(chat: ChatInfo): number {
+function createdAt(chat: ChatInfo): number {
   const said = chat.createdAt ? Date.parse(chat.createdAt) : Number.NaN;
   return Number.isNaN(said) ? Number.parseInt(chat.id, 10) : said;
 }

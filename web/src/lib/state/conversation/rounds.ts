@@ -7,7 +7,7 @@ import type {
   UserMessage,
 } from '../../api/wire';
 
-export interface ToolResult {
+interface ToolResult {
   content: string;
   isError: boolean;
   images: string[];
@@ -21,12 +21,12 @@ export interface Approval {
   error: string | null;
 }
 
-export interface TextSegment {
+interface TextSegment {
   kind: 'text';
   text: string;
 }
 
-export interface ReasoningSegment {
+interface ReasoningSegment {
   kind: 'reasoning';
   text: string;
 }
@@ -42,7 +42,7 @@ export interface ToolSegment {
 
 export type Segment = TextSegment | ReasoningSegment | ToolSegment;
 
-export interface UserView {
+interface UserView {
   /** Position in the stored history. */
   index: number;
   text: string;
@@ -84,7 +84,7 @@ export function roundsOf(messages: readonly Message[]): Round[] {
   return rounds;
 }
 
-export function emptyRound(key: string, user: UserView | null): Round {
+function emptyRound(key: string, user: UserView | null): Round {
   return {
     key,
     user,
