@@ -146,7 +146,9 @@ async def _main(arguments: list[str]) -> None:
     fake = FakeToolServer()
     if arguments[0] == "http":
         app = fake.build().streamable_http_app(stateless_http=arguments[2:] != ["stateful"])
-        await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")).serve()
+        await uvicorn.Server(
+            uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")
+        ).serve()
         return
     print("fake tool server starts", file=sys.stderr)
     server = fake.build()
