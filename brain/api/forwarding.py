@@ -52,9 +52,7 @@ class TurnForwarder:
         # The stream lasts as long as the turn: only connecting is bounded.
         timeout = aiohttp.ClientTimeout(total=None if wants_events else _TIMEOUT_SECONDS, sock_connect=_TIMEOUT_SECONDS)
         try:
-            response = await self._session.get(
-                _address(owner, f"{chat_id}/run"), headers=_headers(request), timeout=timeout
-            )
+            response = await self._session.get(_address(owner, f"{chat_id}/run"), headers=_headers(request), timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             return _unreachable(owner, problem)
         if not wants_events or response.status != 200:

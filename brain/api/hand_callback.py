@@ -83,7 +83,9 @@ async def execute_call(run: LiveRun, call: ToolRequest) -> ToolAnswer | FatalAns
 def _checked(run: LiveRun, call: ToolRequest, outcome: ToolOutcome) -> ToolAnswer | FatalAnswer:
     for part in outcome.parts:
         if isinstance(part, AttachmentPart) and not run.model.can(KIND_CAPABILITY[part.kind]):
-            return _fatal(f"model {run.model.id!r} cannot process content of kind {part.kind!r}, which the tool {call.name!r} returned")
+            return _fatal(
+                f"model {run.model.id!r} cannot process content of kind {part.kind!r}, which the tool {call.name!r} returned"
+            )
     return ToolAnswer(outcome.parts, outcome.is_error)
 
 

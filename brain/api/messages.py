@@ -93,7 +93,14 @@ class MessagesController(Controller):
     opt = {"strict_chat_id": True}  # noqa: RUF012 - the framework reads it, nothing writes it
     tags = ("turns",)
 
-    @post("/messages", operation_id="sendMessage", status_code=200, summary="Send a message and stream the answer", maintenance=True, body_limit="message_body_bytes")
+    @post(
+        "/messages",
+        operation_id="sendMessage",
+        status_code=200,
+        summary="Send a message and stream the answer",
+        maintenance=True,
+        body_limit="message_body_bytes",
+    )
     async def send(
         self,
         request: ApiRequest,
