@@ -136,9 +136,9 @@ class AccessGate:
     def _check_origin(self, origin: str, host: str) -> None:
         if not origin or origin.lower() in self._origins:
             return
-        parts = urlsplit(origin.lower())
-        default = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-        if parts.netloc and default and _with_port(parts.netloc, default) == _with_port(host.lower(), default):
+        scheme, _, address = origin.lower().partition("://")
+        default = {"http": ":80", "https": ":443"}.get(scheme)
+        if address and default and _with_port(address, default) == _with_port(host.lower(), default):
             return
         raise ForbiddenOriginError(f"a write from the origin {origin!r} is refused: add it to server.allowedOrigins to allow it")
 
@@ -212,7 +212,8 @@ def _with_port(netloc: str, default: str) -> str:
 
 
 def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+    # A header's bytes were read as Latin-1; a token beyond ASCII travels as UTF-8.
+    return hmac.compare_digest(given.encode("latin-1"), expected.encode())
 
 
 def _cookie(header: str) -> str:

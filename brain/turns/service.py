@@ -122,9 +122,7 @@ class TurnService:
     async def _hold_turn(self, turn: LiveTurn, held: HeldLock, ready: asyncio.Future[None]) -> Done | Failed:
         chat_id = turn.request.chat_id
         async with self._parts.pool.connection() as conn:
-            if not await queries.claim_turn(
-                conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address
-            ):
+            if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
                 raise NotFoundError("chat", chat_id)
         self._live[chat_id] = turn
         watch = asyncio.create_task(_abandon_when_lost(turn, held))
