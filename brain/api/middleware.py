@@ -22,7 +22,16 @@ from brain.errors import BrainError, ForbiddenOriginError, InvalidInputError, Un
 from shared_protocol.headers import REQUEST_ID_HEADER
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+    from litestar.types import (
+        ASGIApp,
+        HTTPReceiveMessage,
+        HTTPScope,
+        Message,
+        Receive,
+        Scope,
+        Send,
+        WebSocketReceiveMessage,
+    )
 
     from brain.config.models import Config
 
@@ -75,18 +84,22 @@ class RequestShell:
 
         async def send_with_headers(message: Message) -> None:
             nonlocal ended
+            if ended:
+                return
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in present)]
-            elif is_head and message["type"] == "http.response.body":
-                if ended:
-                    return
-                ended = True
-                message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
+            if is_head and message["type"] == "http.response.start":
+                ended = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        async def receive_until_end() -> HTTPReceiveMessage | WebSocketReceiveMessage:
+            # A stream that was asked for its head only must not go on: to it the client is gone.
+            return {"type": "http.disconnect"} if ended else await receive()
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive_until_end, send_with_headers)
 
 
 class AccessGate:
