@@ -13,6 +13,7 @@ import msgspec
 from brain.api.forwarding import TurnForwarder
 from brain.api.health import HealthChecks
 from brain.catalog import Catalog, build_catalog
+from brain.chats.erasure import ChatEraser
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.search.service import ChatSearch
 from brain.chats.service import ChatService
@@ -104,7 +105,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         collector = RunCollector(hand, registry, config.hand, RunTrace(enabled=config.observability.one_shot_trace))
         store = ChatStore()
         tool_sets = await stack.enter_async_context(open_tool_sets(config))
-        memory = build_memory(config, catalog, pool, hand, collector, tool_sets)
+        memory = build_memory(config, catalog, pool, hand, collector, tool_sets, ChatEraser(locks, store))
         chat_tools = tool_sets.for_chats(memory.investigator)
         turn_parts = TurnParts(
             pool=pool,
@@ -121,6 +122,8 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         turns = await stack.enter_async_context(open_turn_service(turn_parts, locks, address=config.hand.self_base_url))
         session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
         await stack.enter_async_context(_running(memory.worker.run(), "extraction"))
+        await stack.enter_async_context(_running(memory.reembedding.run(), "re-embedding"))
+        await stack.enter_async_context(_running(memory.replays.run(), "replay"))
         async with pool.connection() as conn:
             measured = await find_measurements(conn)
         yield Services(
