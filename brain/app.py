@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from litestar import Litestar
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
 
 from brain.api.errors import exception_handlers
 from brain.api.guards import BodyLimitMiddleware, RequestGuard
+from brain.api.hand_callback import hand_callback_router
 from brain.api.middleware import AccessGate, RequestShell
 from brain.api.openapi import build_openapi
 from brain.api.request import ApiRequest
-from brain.api.routes import CONTROLLERS
+from brain.api.routes import CONTROLLERS, described_routes
 from brain.api.web_ui import WebUi, find_web_folder, read_web_files
 
 if TYPE_CHECKING:
@@ -38,9 +40,9 @@ def create_api(services: Services) -> Litestar:
     """Return the API alone, without the checks in front of it."""
     limits = services.config.limits
     return Litestar(
-        route_handlers=list(CONTROLLERS),
+        route_handlers=[*CONTROLLERS, hand_callback_router(services.config.hand.token)],
         dependencies=_dependencies(services),
-        guards=[RequestGuard(limits, services.maintenance)],
+        guards=[RequestGuard(limits, services.memory.maintenance)],
         middleware=[DefineMiddleware(BodyLimitMiddleware, limits=limits)],
         exception_handlers=exception_handlers(),
         request_class=ApiRequest,
@@ -50,6 +52,11 @@ def create_api(services: Services) -> Litestar:
         logging_config=None,
         debug=False,
     )
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the description of the API; needs no services."""
+    return msgspec.json.decode(build_openapi(described_routes()))
 
 
 def _dependencies(services: Services) -> dict[str, Provide]:
@@ -67,7 +74,9 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "health": services.health,
         "metrics": services.metrics,
         "measured_models": services.measured_models,
-        "openapi": build_openapi(CONTROLLERS),
+        "openapi": build_openapi(described_routes()),
+        "turns": services.turns,
+        "forwarder": services.forwarder,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 

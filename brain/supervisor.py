@@ -17,7 +17,7 @@ import msgspec
 from brain.config.environment import apply_environment, without_overrides
 from brain.config.load import check, read_file
 from brain.local import data_folder
-from brain.local.children import START_FAILURES, Child, PostgresChild, ProgramChild, RestartPolicy
+from brain.local.children import RESTART_PAUSES_S, START_FAILURES, Child, PostgresChild, ProgramChild, RestartPolicy
 from brain.local.postgres import EmbeddedPostgres
 from brain.local.profile import complete, needs_local_models
 
@@ -69,12 +69,14 @@ def make_plan(config_file: Path, environ: Mapping[str, str]) -> Plan:
 class Supervisor:
     """Starts the parts in order, watches them, restarts what dies, stops all."""
 
-    def __init__(self, parts: Sequence[Sequence[Child]], *, messages: IO[str]) -> None:
+    def __init__(
+        self, parts: Sequence[Sequence[Child]], *, messages: IO[str], pauses_s: Sequence[float] = RESTART_PAUSES_S
+    ) -> None:
         """``parts`` are groups: a group is started when the one before is ready, and stopped before it."""
         self._groups = parts
         self._messages = messages
         self._stopping = threading.Event()
-        self._policies = {child.name: RestartPolicy(time.monotonic) for group in parts for child in group}
+        self._policies = {child.name: RestartPolicy(time.monotonic, pauses_s) for group in parts for child in group}
         self._restart_at: dict[str, float] = {}
 
     def request_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
@@ -143,7 +145,7 @@ class Supervisor:
         pause = self._policies[child.name].pause_after_death()
         if pause is None:
             self._show_last_words(child)
-            raise UpError(f"the {child.name} {ended} for the fourth time in five minutes{_last_line(child)}")
+            raise UpError(f"the {child.name} {ended} and has died too often{_last_line(child)}")
         self._say(f"the {child.name} {ended}; starting it again in {pause:.0f} s")
         self._restart_at[child.name] = time.monotonic() + pause
 

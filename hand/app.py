@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -13,7 +13,7 @@ from aiohttp import web
 from hand.gateway import Gateway, open_gateway
 from hand.logs import Log
 from hand.metrics import Metrics
-from hand.routes import BODY_CAP_BYTES, Routes
+from hand.routes import Routes
 from hand.runs import RunServices
 from hand.settings import Settings
 
@@ -45,16 +45,16 @@ async def open_hand(settings: Settings, log: Log | None = None) -> AsyncGenerato
         aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(), trust_env=False) as session,
     ):
         routes = Routes(settings, RunServices(gateway, session, settings.token, log, Metrics()))
-        app = web.Application(client_max_size=BODY_CAP_BYTES)
-        app.cleanup_ctx.append(_warm_gateway(gateway))
-        _ = app.router.add_route("*", "/{path:.*}", routes.dispatch)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=_LAST_SECONDS)
+        # The low-level server: five routes need neither a router nor middlewares, and a request costs a third less.
+        server = web.Server(routes.dispatch, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=_LAST_SECONDS)
         await runner.setup()
         try:
             site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
             await site.start()
             port = _bound_port(runner, settings.port)
             log.started(settings.host, port)
+            gateway.warm_up()
             yield Hand(routes, gateway, settings.host, port)
         finally:
             await runner.cleanup()
@@ -82,15 +82,7 @@ async def serve(settings: Settings) -> None:
         _ = await asyncio.gather(drain, hurried, return_exceptions=True)
 
 
-def _warm_gateway(gateway: Gateway) -> Callable[[web.Application], AsyncIterator[None]]:
-    async def context(_: web.Application) -> AsyncIterator[None]:
-        gateway.warm_up()
-        yield
-
-    return context
-
-
-def _bound_port(runner: web.AppRunner, wanted: int) -> int:
+def _bound_port(runner: web.ServerRunner, wanted: int) -> int:
     for address in runner.addresses:  # pyright: ignore[reportAny]  # addresses of any socket family
         return int(address[1])  # pyright: ignore[reportAny]  # the second item of a TCP address is its port
     return wanted

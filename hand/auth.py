@@ -9,7 +9,7 @@ from aiohttp import web
 from hand.callbacks import TOKEN_HEADER
 
 
-def is_authorised(request: web.Request, token: str) -> bool:
+def is_authorised(request: web.BaseRequest, token: str) -> bool:
     """Whether the request carries the token; compared in constant time."""
     given = request.headers.get(TOKEN_HEADER, "")
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
 from hand.assembly import CallAssembler, Fragment
 from hand.failures import failure_of_error_field, find_failure
@@ -16,7 +15,7 @@ from hand.thoughts import Channel, CharacterFilter, ThoughtFilter
 from hand.usage import TokenUsage, find_usage
 
 
-class _UsualDelta(msgspec.Struct, frozen=True):
+class _UsualDelta(msgspec.Struct, frozen=True, gc=False):
     """A delta that carries nothing but text; any other key with a value does not fit and takes the general way."""
 
     content: str | None = None
@@ -30,7 +29,7 @@ class _UsualDelta(msgspec.Struct, frozen=True):
     function_call: None = None
 
 
-class _UsualChoice(msgspec.Struct, frozen=True):
+class _UsualChoice(msgspec.Struct, frozen=True, gc=False):
     delta: _UsualDelta
     index: int = 0
     finish_reason: None = None
@@ -38,15 +37,15 @@ class _UsualChoice(msgspec.Struct, frozen=True):
     usage: None = None
 
 
-class _UsualChunk(msgspec.Struct, frozen=True):
-    choices: Annotated[list[_UsualChoice], Meta(min_length=1, max_length=1)]
+class _UsualChunk(msgspec.Struct, frozen=True, gc=False):
+    choices: tuple[_UsualChoice]
     usage: None = None
     error: None = None
     x_groq: None = None
     object: Literal["chat.completion.chunk"] | None = None
 
 
-_usual_decoder = msgspec.json.Decoder(_UsualChunk)
+_usual_decoder = msgspec.json.Decoder(list[_UsualChunk])
 
 DeltaListener = Callable[[Channel, str], None]
 
@@ -59,6 +58,8 @@ class RoundCollector:
         self._characters: dict[Channel, CharacterFilter] = {"text": CharacterFilter(), "reasoning": CharacterFilter()}
         self._thoughts = ThoughtFilter()
         self._followed: int | None = None
+        self._waiting: list[str] = []
+        self._waiting_channel: Channel = "text"
         self._texts: dict[Channel, list[str]] = {"text": [], "reasoning": []}
         self.order: list[Channel | Literal["calls"]] = []
         """Channels by first appearance."""
@@ -77,25 +78,48 @@ class RoundCollector:
         """Return everything a channel has brought."""
         return "".join(self._texts[channel])
 
-    def take_usual(self, line: bytes) -> bool:
-        """Take a plain text chunk in one step; ``False`` if it is anything else (the general way reads it again)."""
+    def take_usual(self, chunks: bytes, count: int) -> bool:
+        """Take plain text chunks, a JSON array of ``count`` of them, in one step.
+
+        ``False`` if any of them is something else; nothing has been taken then, and the general way reads them one by one.
+        """
         try:
-            chunk = _usual_decoder.decode(line)
+            found = _usual_decoder.decode(chunks)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
-        choice = chunk.choices[0]
-        if choice.index != self._followed:
-            if self._followed is not None:
-                self.documents += 1
-                return True
-            self._followed = choice.index
-        self.documents += 1
-        delta = choice.delta
-        if delta.reasoning_content:
-            self._add_reasoning(delta.reasoning_content)
-        if delta.content:
-            self._add_content(delta.content)
+        if len(found) != count:
+            return False
+        self.documents += count
+        for chunk in found:
+            choice = chunk.choices[0]
+            if choice.index != self._followed:
+                if self._followed is not None:
+                    continue
+                self._followed = choice.index
+            delta = choice.delta
+            if delta.reasoning_content:
+                self._collect("reasoning", delta.reasoning_content)
+            if delta.content:
+                self._collect("text", delta.content)
         return True
+
+    def _collect(self, channel: Channel, text: str) -> None:
+        """Put a piece beside its neighbours of the same channel, so that the filters run once per read."""
+        if channel != self._waiting_channel:
+            self.flush()
+            self._waiting_channel = channel
+        self._waiting.append(text)
+
+    def flush(self) -> None:
+        """Let go of the pieces that wait for their neighbours; call at the end of each read."""
+        if not self._waiting:
+            return
+        text = self._waiting[0] if len(self._waiting) == 1 else "".join(self._waiting)
+        self._waiting.clear()
+        if self._waiting_channel == "text":
+            self._add_content(text)
+        else:
+            self._add_reasoning(text)
 
     def take_document(self, document: object, event: str) -> None:
         """Take any JSON document.
@@ -104,6 +128,7 @@ class RoundCollector:
             InBandFailure: it reports a failure.
         """
         self.documents += 1
+        self.flush()
         chunk = as_object(document)
         if chunk is None:
             return
@@ -129,6 +154,7 @@ class RoundCollector:
 
     def finish(self) -> None:
         """Let go of what the filters still hold; call once, at the end of the body."""
+        self.flush()
         channel, held = self._thoughts.finish()
         self._emit(channel, held)
 

@@ -32,7 +32,7 @@ class EventStream:
     trickling stream consists of.
     """
 
-    def __init__(self, request: web.Request, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
+    def __init__(self, request: web.BaseRequest, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self._request = request
         self._response = web.StreamResponse(headers=HEADERS)
         self._transport: asyncio.Transport | None = None

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hand.sockets import Connection, ConnectionPool
 
 
+_MOST_CLIENTS = 32
+
+
 class GatewayStream:
     """An answer whose head has come."""
 
@@ -47,6 +50,7 @@ class Gateway:
         self._http: httpx2.AsyncClient | None = None
         self._pool: ConnectionPool | None = None
         self._ready: asyncio.Task[None] | None = None
+        self._clients: dict[tuple[str, str], openai.AsyncOpenAI] = {}
 
     @property
     def open_sockets(self) -> int:
@@ -122,16 +126,23 @@ class Gateway:
     async def _client(self, base_url: str, api_key: str) -> openai.AsyncOpenAI:
         self.warm_up()
         assert self._ready is not None
-        await asyncio.shield(self._ready)
+        if not self._ready.done():
+            await asyncio.shield(self._ready)
         import openai
 
-        return openai.AsyncOpenAI(
+        place = (base_url, api_key)
+        client = self._clients.pop(place, None) or openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,
             http_client=self._http,
             max_retries=0,
             timeout=None,
         )
+        # The one used last stays longest.
+        self._clients[place] = client
+        if len(self._clients) > _MOST_CLIENTS:
+            del self._clients[next(iter(self._clients))]
+        return client
 
     async def _load(self) -> None:
         _forget_environment()

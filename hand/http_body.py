@@ -101,6 +101,14 @@ class ChunkedBody:
                 missing -= skip
                 continue
             end = data.find(b"\r\n", position)
+            # The usual case in one step: a whole chunk is here, and its size line holds nothing but digits.
+            digits = data[position:end]
+            if digits.isalnum() and len(digits) < 9 and digits != b"0":
+                stop = end + 2 + _hex_value(digits)
+                if data[stop : stop + 2] == b"\r\n":
+                    pieces.append(data[end + 2 : stop])
+                    position = stop + 2
+                    continue
             if end < 0:
                 self._rest = data[position:]
                 if len(self._rest) > _LONGEST_SIZE_LINE:
@@ -130,6 +138,13 @@ class ChunkedBody:
         self._rest = data[position:]
         if len(self._rest) > _LONGEST_TRAILER:
             raise BodyError("the trailer of the body does not end")
+
+
+def _hex_value(digits: bytes) -> int:
+    try:
+        return int(digits, 16)
+    except ValueError:
+        raise BodyError("the size line of a chunk is no number") from None
 
 
 _HEX = frozenset(b"0123456789abcdefABCDEF")

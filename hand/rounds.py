@@ -84,6 +84,7 @@ class StreamReader:
             if self._inflate is not None:
                 data = self._inflate.feed(data)
             self._decoder.feed(data)
+            self.collector.flush()
         except Exception as problem:  # noqa: BLE001  # handed to the waiting attempt, which judges it
             self._fail(problem)
             return

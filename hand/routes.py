@@ -27,7 +27,7 @@ _JSON = "application/json"
 _HEALTH = b'{"ok":true,"version":"%b"}' % __version__.encode()
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Routes:
@@ -55,7 +55,7 @@ class Routes:
         """Runs in flight."""
         return len(self._runs)
 
-    async def dispatch(self, request: web.Request) -> web.StreamResponse:
+    async def dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request: health first, then the token, then the route."""
         place = (request.method, request.path)
         _bind_request_id(request)
@@ -88,7 +88,7 @@ class Routes:
             except TimeoutError:
                 return
 
-    async def _run(self, request: web.Request) -> web.StreamResponse:
+    async def _run(self, request: web.BaseRequest) -> web.StreamResponse:
         self._refuse_when_draining()
         order = read_run_order(await read_body(request))
         out = EventStream(request)
@@ -107,7 +107,7 @@ class Routes:
                 self._no_runs.set()
         return response
 
-    async def _embed(self, request: web.Request) -> web.StreamResponse:
+    async def _embed(self, request: web.BaseRequest) -> web.StreamResponse:
         self._refuse_when_draining()
         order = read_embed_order(await read_body(request))
         log, outcome = self._services.log, "aborted"
@@ -128,7 +128,7 @@ class Routes:
     def _count_retry(self, _attempt: int, _delay_ms: int, failure: TransientError) -> None:
         self._services.metrics.retried(failure.cause)
 
-    def _check_token(self, request: web.Request) -> None:
+    def _check_token(self, request: web.BaseRequest) -> None:
         if not is_authorised(request, self._settings.token):
             raise RefusedError("auth", "missing or wrong x-daapu-token")
 
@@ -139,10 +139,10 @@ class Routes:
             raise RefusedError("invalid_request", f"there is no {method} {path}", 404)
         return handler
 
-    async def _health(self, _: web.Request) -> web.StreamResponse:
+    async def _health(self, _: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=_HEALTH, content_type=_JSON)
 
-    async def _metrics(self, _: web.Request) -> web.StreamResponse:
+    async def _metrics(self, _: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=self._services.metrics.render(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     def _refuse_when_draining(self) -> None:
@@ -150,7 +150,7 @@ class Routes:
             raise RefusedError("internal", "the hand is shutting down and takes no new request", 503)
 
 
-async def read_body(request: web.Request) -> bytes:
+async def read_body(request: web.BaseRequest) -> bytes:
     """Return the request body.
 
     Raises:
@@ -159,12 +159,19 @@ async def read_body(request: web.Request) -> bytes:
     length = request.content_length
     if length is not None and length > BODY_CAP_BYTES:
         raise _too_large()
+    if request.headers.get("expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    pieces: list[bytes] = []
+    count = 0
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge as problem:
-        raise _too_large() from problem
+        async for piece in request.content.iter_any():
+            count += len(piece)
+            if count > BODY_CAP_BYTES:
+                raise _too_large()
+            pieces.append(piece)
     except (aiohttp.ClientPayloadError, web.RequestPayloadError) as problem:
         raise invalid_request("the request body is incomplete") from problem
+    return b"".join(pieces)
 
 
 def answer_error(problem: HandError, status: int | None = None) -> web.Response:
@@ -182,7 +189,7 @@ def _without_secret(message: str, order: EmbedOrder) -> str:
     return message.replace(order.api_key, "***") if len(order.api_key) >= 8 else message
 
 
-def _bind_request_id(request: web.Request) -> None:
+def _bind_request_id(request: web.BaseRequest) -> None:
     structlog.contextvars.clear_contextvars()
     request_id = request.headers.get(REQUEST_ID_HEADER, "")[:_LONGEST_REQUEST_ID]
     if request_id:

@@ -197,7 +197,8 @@ def read_object(body: bytes) -> Fields:
 
 def _mended(body: bytes) -> bytes:
     """Return the body without what strict decoders would refuse later, deep inside; usually the body itself."""
-    if _LONE_SURROGATE.search(body) is None and (body.isascii() or _is_utf8(body)):
+    has_surrogates = (b"\\ud" in body or b"\\uD" in body) and _LONE_SURROGATE.search(body) is not None
+    if not has_surrogates and (body.isascii() or _is_utf8(body)):
         return body
     return clean_document(body)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import structlog
 from litestar import Controller, Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.middleware import DefineMiddleware
-from litestar.params import JSONBody
 
 from brain.catalog import KIND_CAPABILITY
 from brain.errors import BrainError, InvalidInputError, NotFoundError, UnauthorizedError
 from brain.runs.registry import LiveRun, RunRegistry
 from brain.tools.budget import execute_within_budget
 from brain.tools.provider import ToolOutcome, ToolTransportError, error_outcome
+from shared_protocol.codec import tool_request_decoder
 from shared_protocol.headers import AUTH_HEADER
 from shared_protocol.messages import AttachmentPart
 from shared_protocol.tools import Fatal, FatalAnswer, ToolAnswer, ToolListing, ToolRequest
@@ -53,19 +54,36 @@ class HandCallbackController(Controller):
         except ToolTransportError as problem:
             raise ToolListingError(f"the tools cannot be listed: {problem}") from problem
 
-    @post("/tool", operation_id="executeRunTool", status_code=200, summary="Execute one tool call of a live run")
+    @post(
+        "/tool",
+        operation_id="executeRunTool",
+        status_code=200,
+        summary="Execute one tool call of a live run",
+        json_body=True,
+        body_limit="message_body_bytes",
+    )
     async def execute(
         self,
-        data: JSONBody[ToolRequest],
+        request: Request[object, object, State],
         registry: NamedDependency[RunRegistry],
     ) -> Response[ToolAnswer | FatalAnswer]:
         """Always 200: what the model may repair is an answer with ``isError``, what ends the run is ``fatal``."""
-        run = registry.find(data.run_id)
+        call = _decode_call(await request.body())
+        run = registry.find(call.run_id)
         if run is None:
-            return Response(_fatal(f"run {data.run_id!r} is not live in this brain"))
-        if not bytes(data.args).lstrip().startswith(_JSON_OBJECT_START):
-            raise InvalidInputError("args must be a JSON object")
-        return Response(await execute_call(run, data))
+            return Response(_fatal(f"run {call.run_id!r} is not live in this brain"))
+        return Response(await execute_call(run, call))
+
+
+def _decode_call(body: bytes) -> ToolRequest:
+    # By hand: the framework would decode to dicts first, and the arguments have to stay verbatim.
+    try:
+        call = tool_request_decoder.decode(body)
+    except msgspec.DecodeError as problem:
+        raise InvalidInputError(f"the tool call cannot be read: {problem}") from problem
+    if not bytes(call.args).lstrip().startswith(_JSON_OBJECT_START):
+        raise InvalidInputError("args must be a JSON object")
+    return call
 
 
 async def execute_call(run: LiveRun, call: ToolRequest) -> ToolAnswer | FatalAnswer:
@@ -84,7 +102,7 @@ def _checked(run: LiveRun, call: ToolRequest, outcome: ToolOutcome) -> ToolAnswe
     for part in outcome.parts:
         if isinstance(part, AttachmentPart) and not run.model.can(KIND_CAPABILITY[part.kind]):
             return _fatal(
-                f"model {run.model.id!r} cannot process content of kind {part.kind!r}, which the tool {call.name!r} returned"
+                f"model {run.model.id!r} cannot process content of kind {part.kind!r}, which the tool {call.name!r} returned",
             )
     return ToolAnswer(outcome.parts, outcome.is_error)
 

@@ -6,18 +6,19 @@ import asyncio
 from typing import Final, Literal, cast
 
 import msgspec
-from litestar import Controller, Request, Response, get, post
+from litestar import Request, Response, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody
 
+from brain.api.chats import MessagePages
 from brain.api.events import EventStream
 from brain.api.forwarding import TurnForwarder
 from brain.catalog import Catalog
 from brain.chats.attachments import read_data_urls
 from brain.config.models import LimitsConfig
 from brain.errors import ConflictError, InvalidInputError, NotFoundError
-from brain.personas.service import Persona, PersonaService
+from brain.personas.service import PersonaService
 from brain.tools.approval import ApprovalRequest, Decision, Scope
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.run_log import Subscription, parse_event_id
@@ -86,7 +87,7 @@ class RunningRun(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     pending_approvals: tuple[ApprovalRequest, ...]
 
 
-class MessagesController(Controller):
+class MessagesController(MessagePages):
     """Routes under ``/api/chats/{id}`` that concern a turn."""
 
     path = "/api/chats/{chat_id:str}"
@@ -118,7 +119,9 @@ class MessagesController(Controller):
         if not (data.model or "").strip():
             raise InvalidInputError("model is missing")
         model = catalog.get_chat_model((data.model or "").strip())
-        persona = await _require_persona(personas, data.persona_id)
+        if data.persona_id is None:
+            raise InvalidInputError("personaId is missing")
+        persona = await personas.get_for_run(data.persona_id)
         turn = await turns.start(
             TurnRequest(
                 chat_id=chat_id,
@@ -143,7 +146,7 @@ class MessagesController(Controller):
         turns: NamedDependency[TurnService],
         forwarder: NamedDependency[TurnForwarder],
     ) -> Response[object]:
-        """JSON by default; with ``Accept: text/event-stream`` the events, after ``Last-Event-ID`` if given; 204 when none is live."""
+        """JSON by default; with ``Accept: text/event-stream`` the events after ``Last-Event-ID``, or 204 without a turn."""
         wants_events = "text/event-stream" in request.headers.get("accept", "")
         turn = turns.find(chat_id)
         if turn is None and (owner := await forwarder.find_owner(request, chat_id)) is not None:
@@ -196,16 +199,6 @@ class MessagesController(Controller):
             raise NotFoundError("tool call waiting for approval", call_id)
         await turn.decide(call_id, data.decision, data.scope)
         return Response(None, status_code=204)
-
-
-async def _require_persona(personas: PersonaService, persona_id: int | None) -> Persona:
-    if persona_id is None:
-        raise InvalidInputError("personaId is missing")
-    persona = await personas.find(persona_id)
-    if persona is None:
-        raise InvalidInputError(f"there is no persona {persona_id}")
-    personas.check_served(persona)
-    return persona
 
 
 async def _read_parts(text: str, images: tuple[ImageInput, ...], limits: LimitsConfig) -> tuple[ContentPart, ...]:

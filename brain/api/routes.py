@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from brain.api.chats import AttachmentController, ChatController
+from brain.api.hand_callback import hand_callback_router
 from brain.api.health import HealthController, MetricsController
 from brain.api.login import LoginController
+from brain.api.messages import MessagesController
 from brain.api.models import ModelController
 from brain.api.openapi import OpenApiController
 from brain.api.personas import PersonaController
@@ -17,9 +19,10 @@ if TYPE_CHECKING:
 
     from litestar import Controller, Router
 
-CONTROLLERS: Final[Sequence[type[Controller] | Router]] = (
+CONTROLLERS: Final[Sequence[type[Controller]]] = (
     ModelController,
     ChatController,
+    MessagesController,
     AttachmentController,
     SearchController,
     PersonaController,
@@ -28,3 +31,8 @@ CONTROLLERS: Final[Sequence[type[Controller] | Router]] = (
     MetricsController,
     OpenApiController,
 )
+
+
+def described_routes() -> list[type[Controller] | Router]:
+    """Return all routes for the description of the API, those of the hand included; their token is not part of it."""
+    return [*CONTROLLERS, hand_callback_router("")]

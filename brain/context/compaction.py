@@ -54,7 +54,7 @@ async def compact(
 ) -> Compaction:
     """Summarise all but the last ``keep_rounds`` rounds; the newest round goes too if it is the only one.
 
-    ``messages`` are clean (no harness parts). A summary that is not smaller than what it replaces is asked for once more, shorter.
+    ``messages`` are clean (no harness parts). A summary that is not smaller than what it replaces is asked for again once.
 
     Raises:
         CapabilityError: the compaction model cannot read the content.

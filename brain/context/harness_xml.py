@@ -170,7 +170,7 @@ def _with_first(message: UserMessage, part: ContentPart) -> UserMessage:
     return msgspec.structs.replace(message, parts=(part, *message.parts))
 
 
-def _append_memories(root: etree._Element, memories: Memories) -> None:
+def _append_memories(root: etree.ElementBase, memories: Memories) -> None:
     holder = etree.SubElement(root, "memories")
     entities = etree.SubElement(holder, "related-entities")
     for entity in memories.entities:
@@ -200,14 +200,14 @@ def _clean(text: str) -> str:
     return _ILLEGAL.sub("", text)
 
 
-def _has_subject(note: etree._Element) -> bool:
+def _has_subject(note: etree.ElementBase) -> bool:
     names = set(note.attrib) - {"id", "date", "subject-type"}
     if note.get("subject-type") == "entity":
         return names == {"name", "category"}
     return names == {"src-name", "verb", "dst-name"}
 
 
-def _parse(text: str) -> etree._Element | None:
+def _parse(text: str) -> etree.ElementBase | None:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=False)
     try:
         root = etree.fromstring(text.encode("utf-8", "surrogatepass"), parser)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-RESTART_LIMIT: Final = 3
 RESTART_WINDOW_S: Final = 300.0
 RESTART_PAUSES_S: Final = (1.0, 5.0, 15.0)
 _LOG_LIMIT_BYTES: Final = 10 * 1024 * 1024
@@ -54,8 +53,9 @@ class Child(Protocol):
 class RestartPolicy:
     """At most three restarts in five minutes, with growing pauses."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], pauses_s: Sequence[float] = RESTART_PAUSES_S) -> None:
         self._clock = clock
+        self._pauses_s = pauses_s
         self._deaths: collections.deque[float] = collections.deque()
 
     def pause_after_death(self) -> float | None:
@@ -64,7 +64,7 @@ class RestartPolicy:
         while self._deaths and now - self._deaths[0] > RESTART_WINDOW_S:
             self._deaths.popleft()
         self._deaths.append(now)
-        return None if len(self._deaths) > RESTART_LIMIT else RESTART_PAUSES_S[len(self._deaths) - 1]
+        return None if len(self._deaths) > len(self._pauses_s) else self._pauses_s[len(self._deaths) - 1]
 
 
 class ProgramChild:

@@ -36,6 +36,14 @@ class EntityKey(msgspec.Struct, frozen=True):
     category: str
 
 
+class AttributeChange(msgspec.Struct, frozen=True):
+    """What became of one attribute; ``erased``: a person erased this value, so it was not set."""
+
+    key: str
+    changed: bool
+    erased: bool
+
+
 class EntityStore:
     """Creates, renames and describes entities. Safe under concurrent callers."""
 
@@ -158,9 +166,22 @@ class EntityStore:
             await queries.bump_version(conn)
         return len(changed)
 
-    async def set_attribute(self, entity_id: int, key: str, value: str, *, author: Author = "writer") -> bool:
-        """Set one attribute; whether it changed anything."""
-        return await self.set_attributes(entity_id, {key: value}, author=author) > 0
+    async def set_attribute(
+        self,
+        entity_id: int,
+        key: str,
+        value: str,
+        *,
+        author: Author = "writer",
+    ) -> AttributeChange:
+        """Set one attribute and say what became of it; raises like ``set_attributes``."""
+        stored, wanted = normalise_key(key), normalise_value(value)
+        changed = await self.set_attributes(entity_id, {stored: wanted}, author=author) > 0
+        if changed:
+            return AttributeChange(stored, changed=True, erased=False)
+        async with self._pool.connection() as conn:
+            present = (await queries.get_attributes(conn, [entity_id])).get(entity_id, {})
+        return AttributeChange(stored, changed=False, erased=present.get(stored) != wanted)
 
     async def delete_attribute(self, entity_id: int, key: str, *, author: Author = "writer") -> str:
         """Delete an attribute and return its key as stored.

@@ -44,7 +44,10 @@ _USER_WORDS: Final = frozenset({"user", "用户", "ユー", "ーザ", "ザー", 
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A fact that passed the checks, and where it comes from. ``number`` is its place in the list the writer gets."""
+    """A fact that passed the checks, and where it comes from. ``number`` is its place in the list the writer gets.
+
+    ``from_assistant``: the person did not say it, so it may be something the assistant remembered.
+    """
 
     number: int
     text: str
@@ -53,6 +56,7 @@ class Fact(msgspec.Struct, frozen=True):
     sent_at: datetime | None
     excerpt: str
     quoted: bool
+    from_assistant: bool = False
 
 
 class CheckedFacts(msgspec.Struct, frozen=True):
@@ -89,9 +93,15 @@ def contains_quote(text: str, quote: str) -> bool:
 
 def overlap(text: str, terms: Iterable[str]) -> float:
     """Return the share of a text's content words that are among ``terms``; 0 for a text without words."""
-    wanted = [term for term in query_terms(text) if term not in _USER_WORDS]
+    # A date that was worked out stands in no message.
+    wanted = [term for term in query_terms(_DATE.sub(" ", text)) if term not in _USER_WORDS]
     known = terms if isinstance(terms, (set, frozenset)) else set(terms)
     return sum(term in known for term in wanted) / len(wanted) if wanted else 0.0
+
+
+def has_invented_identifier(text: str, source: str) -> bool:
+    """Whether a text has a long number, dates aside, that its source does not have."""
+    return any(number not in source for number in _IDENTIFIER.findall(_DATE.sub(" ", text)))
 
 
 def check_facts(raw: RawFacts, sources: Sequence[Source], known_texts: Sequence[str] = ()) -> CheckedFacts:
@@ -109,8 +119,16 @@ def check_facts(raw: RawFacts, sources: Sequence[Source], known_texts: Sequence[
         if isinstance(verdict, str):
             dropped[verdict] += 1
         else:
-            facts.append(_fact(len(facts) + 1, item, verdict))
+            facts.append(_fact(len(facts) + 1, item, verdict, from_assistant=checker.is_from_assistant(item.text, verdict)))
     return CheckedFacts(tuple(facts), dict(+dropped))
+
+
+def drop_echoes(facts: Sequence[Fact], sources: Sequence[Source], known_texts: Sequence[str]) -> tuple[Fact, ...]:
+    """Return the facts that do not merely repeat one of the known memories, numbered anew from 1."""
+    checker = _Checker(sources, known_texts)
+    by_index = {source.index: source for source in sources}
+    kept = [fact for fact in facts if not (fact.from_assistant and checker.is_echo(fact.text, by_index[fact.message_index]))]
+    return tuple(msgspec.structs.replace(fact, number=place) for place, fact in enumerate(kept, 1))
 
 
 class _Checker:
@@ -126,6 +144,7 @@ class _Checker:
         told = self._union(source for source in sources if source.speaker == "assistant" or source.recalled)
         said = self._union(source for source in sources if source.speaker != "assistant" and not source.recalled)
         self._known = known
+        self._told_only = told - said
         # Words that the conversation has only out of memory: by a report, or by an answer that used what it was given.
         self._echo_terms = (recalled - not_recalled) | ((told - said) & frozenset[str]().union(*known))
 
@@ -141,7 +160,7 @@ class _Checker:
             if quoted is None:
                 return "quote_not_found"
             source = quoted
-        if self._is_echo(item, source):
+        if self.is_echo(item.text, source):
             return "echo"
         return source if self._is_supported(item) else "unsupported"
 
@@ -168,23 +187,23 @@ class _Checker:
         others = [source for source in self._sources.values() if contains_quote(source.text, quote)]
         return others[0] if len(others) == 1 else None
 
-    def _is_echo(self, item: RawFact, source: Source) -> bool:
-        if source.recalled:
+    def is_from_assistant(self, text: str, source: Source) -> bool:
+        return source.speaker == "assistant" or overlap(text, self._told_only) >= ECHO_TERM_SHARE
+
+    def is_echo(self, text: str, source: Source) -> bool:
+        if source.recalled or overlap(text, self._echo_terms) >= ECHO_TERM_SHARE:
             return True
-        if overlap(item.text, self._echo_terms) >= ECHO_TERM_SHARE:
-            return True
-        return source.speaker == "assistant" and any(overlap(item.text, known) >= ECHO_SHARE for known in self._known)
+        return source.speaker == "assistant" and any(overlap(text, known) >= ECHO_SHARE for known in self._known)
 
     def _is_supported(self, item: RawFact) -> bool:
         if self._has_attachments:
             return True
-        numbers = _IDENTIFIER.findall(_DATE.sub(" ", item.text))
-        if any(number not in self._all_text for number in numbers):
+        if has_invented_identifier(item.text, self._all_text):
             return False
         return item.quote is not None or overlap(item.text, self._all_terms) >= SUPPORT_SHARE
 
 
-def _fact(number: int, item: RawFact, source: Source) -> Fact:
+def _fact(number: int, item: RawFact, source: Source, *, from_assistant: bool) -> Fact:
     sent_at = source.sent_at
     return Fact(
         number=number,
@@ -194,6 +213,7 @@ def _fact(number: int, item: RawFact, source: Source) -> Fact:
         sent_at=sent_at,
         excerpt=excerpt_of(source.text, item.quote),
         quoted=item.quote is not None,
+        from_assistant=from_assistant,
     )
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from brain.catalog import check_content
 from brain.errors import HandRunError, StageError
-from brain.memory.evidence import CheckedFacts, DropReason, Fact, check_facts
+from brain.memory.evidence import CheckedFacts, DropReason, Fact, check_facts, drop_echoes
 from brain.memory.extractive import EXTRACTIVE_VERSION, extract_quotes
 from brain.memory.facts import RawFact, RawFacts, facts_form
 from brain.memory.regions import Piece, budget_bytes, clean_region, sources_of, split_region
@@ -62,6 +62,21 @@ class Extractor:
         self.model = model
         self.way: Way = way or ("extractive" if model.config.demo else "abstractive")
 
+    def prompt_version(self, flavour: Flavour) -> str:
+        """Return the version of the instructions that facts of this flavour are got with."""
+        return EXTRACTIVE_VERSION if self.way == "extractive" else read_prompt(_PACKAGE, _PROMPTS[flavour][0]).version
+
+    def without_echoes(
+        self, extraction: Extraction, messages: Sequence[Message], first_index: int, known_texts: Sequence[str]
+    ) -> Extraction:
+        """Return an extraction without what only repeats known memories; the person's own words always stay."""
+        if not known_texts:
+            return extraction
+        kept = drop_echoes(extraction.facts, sources_of(clean_region(messages), first_index), known_texts)
+        echoes = len(extraction.facts) - len(kept)
+        dropped = extraction.dropped if not echoes else {**extraction.dropped, "echo": extraction.dropped.get("echo", 0) + echoes}
+        return msgspec.structs.replace(extraction, facts=kept, dropped=dropped)
+
     async def extract(
         self,
         messages: Sequence[Message],
@@ -84,15 +99,13 @@ class Extractor:
             check_content(self.model, region)
         if self.way == "extractive":
             checked = check_facts(extract_quotes(sources, flavour), sources, known_texts)
-            return _extraction(checked, "extractive", EXTRACTIVE_VERSION)
+            return _extraction(checked, "extractive", self.prompt_version(flavour))
         rungs, raw = await self._ask_in_pieces(region, flavour)
         checked = check_facts(raw, sources, known_texts)
         if checked.dropped:
             logger.info("items of an extraction were dropped", **checked.dropped)
         _refuse_all_unsourced(raw, checked)
-        return _extraction(
-            checked, max(rungs, key=_RUNG_ORDER.index, default="text"), read_prompt(_PACKAGE, _PROMPTS[flavour][0]).version
-        )
+        return _extraction(checked, max(rungs, key=_RUNG_ORDER.index, default="text"), self.prompt_version(flavour))
 
     async def _ask_in_pieces(self, region: Sequence[Message], flavour: Flavour) -> tuple[list[str], RawFacts]:
         rungs: list[str] = []
@@ -138,7 +151,7 @@ def _refuse_all_unsourced(raw: RawFacts, checked: CheckedFacts) -> None:
     Raises:
         StageError: several items, and none of them has a source.
     """
-    if checked.facts or len(raw.items) <= 1:
+    if checked.facts or len(raw.items) + raw.malformed <= 1:
         return
     unsourced = checked.dropped.get("no_message", 0) + checked.dropped.get("unknown_message", 0)
     if unsourced >= len(raw.items):
@@ -173,5 +186,9 @@ def _joined(answers: Sequence[RawFacts]) -> RawFacts:
         counts["excess"] += answer.excess
     distinct = tuple({(item.text.casefold(), item.message): item for item in items}.values())
     counts["excess"] += len(items) - len(distinct)
-    plain = all(item.message is None for item in distinct)
-    return RawFacts(distinct, plain=plain, malformed=counts["malformed"], excess=counts["excess"])
+    return RawFacts(
+        distinct,
+        plain=all(answer.plain for answer in answers if answer.items),
+        malformed=counts["malformed"],
+        excess=counts["excess"],
+    )

@@ -28,7 +28,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _QUESTION: Final = re.compile(r"[?？]\s*[\"'”’)]*$|(?:吗|嗎|呢|か)[。.]?$")
 _REQUEST: Final = re.compile(
     r"^(?:please|can you|could you|would you|will you|help me|show me|tell me|give me|write|explain|describe|translate|list|"
-    r"make|find|summari[sz]e|create|search|suggest|remind|thanks|thank you|hello|hi\b|hey\b|ok(?:ay)?\b|sure\b|yes\b|no\b|great\b|"
+    r"make|find|summari[sz]e|create|search|suggest|remind|thanks|thank you|hello|hi\b|hey\b|okay\b|ok\b|sure\b|yes\b|no\b|"
     r"请|請|帮我|幫我|告诉我|告訴我|谢谢|謝謝|你好|こんにちは|ありがとう)",
     re.IGNORECASE,
 )

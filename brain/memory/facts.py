@@ -44,6 +44,8 @@ _QUOTE: Final = re.compile(
 )
 _QUOTE_LINE: Final = re.compile(r"""^(?:[-*>]\s*)?(?:quote|引用|原文)\s*[:：]\s*(.+)$""", re.IGNORECASE)
 _CHATTER: Final = re.compile(r"^(?:#+\s|-{3,}$|\*{3,}$|={3,}$|</?[a-z]+>$)|[:：]$", re.IGNORECASE)
+_BROKEN_JSON: Final = re.compile(r"""\{\s*["']facts["']|["'](?:fact|message)["']\s*:""")
+_QUESTION: Final = re.compile(r"[?？]\s*$")
 _MARKS: Final = "\"“”«»„'‘’「」『』 \t"
 
 
@@ -108,6 +110,8 @@ def read_facts_text(text: str) -> RawFacts:
     body = strip_fences(text)
     if is_nothing_to_remember(body) or is_refusal_to_list(body):
         return RawFacts(())
+    if _BROKEN_JSON.search(body):
+        raise ValueError("the answer holds JSON that is not complete")
     lines = [line.strip() for line in body.splitlines() if line.strip()]
     items: list[RawFact] = []
     for line in lines:
@@ -120,7 +124,9 @@ def read_facts_text(text: str) -> RawFacts:
         raise ValueError("the answer has no line that could be a fact")
     numbered = [item for item in items if item.message is not None]
     if not numbered:
-        return _bounded(items, plain=True)
+        # A question is part of an answer to the conversation, not of a list of facts.
+        told = [item for item in items if not _QUESTION.search(item.text)]
+        return _bounded(told, plain=True, malformed=len(items) - len(told))
     return _bounded(items)
 
 

@@ -10,6 +10,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from brain.errors import InvalidInputError, NotFoundError
 from brain.memory import queries, queries_history, queries_notes, queries_vectors, queries_views
+from brain.memory.forget import find_forgotten
 from brain.memory.generations import UNCALIBRATED_NEAR_FLOOR
 from brain.memory.keep_out import find_kept_out, note_statement, same_text_hash
 from brain.memory.normalise import normalise_note
@@ -226,7 +227,8 @@ async def _find_erased(conn: AsyncConnection, batch: _Batch) -> set[int]:
         return set()
     statements = [note_statement(note.note) for note in batch.notes]
     erased = await find_kept_out(conn, statements)
-    return {at for at, statement in enumerate(statements) if statement in erased}
+    forgotten = await find_forgotten(conn, batch.texts)
+    return forgotten | {at for at, statement in enumerate(statements) if statement in erased}
 
 
 async def _find_near(

@@ -14,21 +14,17 @@ from brain.memory import queries_history, queries_names, queries_views
 from brain.memory.normalise import normalise_category, normalise_key, normalise_name, normalise_verb, parse_date
 from brain.memory.notes import NoteRules
 from brain.memory.tokens import fold, words_of
-from brain.memory.views import NewNote, NoteSource
+from brain.memory.views import NewNote
+from brain.memory.writer_tools import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
-    from psycopg import AsyncConnection
-    from psycopg_pool import AsyncConnectionPool
-
-    from brain.memory.entities import EntityStore
     from brain.memory.evidence import Fact
-    from brain.memory.notes import NoteStore
     from brain.memory.plan import Plan, PlanEntry
-    from brain.memory.relationships import RelationshipStore
-    from brain.memory.views import AttachedNotes, EntityView
+    from brain.memory.store import EltmStore
+    from brain.memory.views import AttachedNotes, EntityView, NoteSource
 
 USER_NAME: Final = "user"
 USER_CATEGORY: Final = "person"
@@ -85,17 +81,8 @@ class _Subject(msgspec.Struct, frozen=True):
 class Placer:
     """Records facts with the same operations, and the same check for repetitions, as the tools of the writer."""
 
-    def __init__(
-        self,
-        pool: AsyncConnectionPool[AsyncConnection],
-        entities: EntityStore,
-        relationships: RelationshipStore,
-        notes: NoteStore,
-    ) -> None:
-        self._pool = pool
-        self._entities = entities
-        self._relationships = relationships
-        self._notes = notes
+    def __init__(self, store: EltmStore) -> None:
+        self._store = store
 
     async def place(self, facts: Sequence[Fact], plan: Plan, *, run_id: UUID, today: date) -> Placement:
         """Record every fact at least once: where the plan says, else with the person it came from.
@@ -117,7 +104,7 @@ class Placer:
     async def _place_fact(
         self, fact: Fact, entries: Sequence[PlanEntry], run_id: UUID, today: date, counts: Counter[str]
     ) -> None:
-        sources = (NoteSource(run_id, fact.number, fact.message_index, fact.sent_at, fact.excerpt),)
+        sources = (source_of(fact, run_id),)
         has_note = False
         for entry in entries:
             match entry.kind:
@@ -143,9 +130,11 @@ class Placer:
     ) -> None:
         entity = await self._find_or_create(subject)
         note = NewNote(day, fact.text)
-        outcome = await self._notes.attach_to_entity(entity.entity.id, [note], NoteRules("writer", True, True, sources))
+        outcome = await self._store.notes.attach_to_entity(entity.entity.id, [note], NoteRules("writer", True, True, sources))
         if outcome.near and not await self._link_if_same(fact, outcome, sources):
-            outcome = await self._notes.attach_to_entity(entity.entity.id, [note], NoteRules("writer", True, False, sources))
+            outcome = await self._store.notes.attach_to_entity(
+                entity.entity.id, [note], NoteRules("writer", True, False, sources)
+            )
         _count(outcome, counts)
 
     async def _note_on_relationship(
@@ -159,7 +148,7 @@ class Placer:
             return False
         src, dst = await self._find_or_create(source), await self._find_or_create(target)
         try:
-            edge = await self._relationships.create(src.entity.id, dst.entity.id, verb)
+            edge = await self._store.relationships.create(src.entity.id, dst.entity.id, verb)
         except InvalidInputError:  # a person erased exactly this edge
             counts["kept_out"] += 1
             return False
@@ -167,9 +156,11 @@ class Placer:
         valid = None if ended is None else not ended
         note = NewNote(_event_date(fact, entry.date, today), fact.text)
         edge_id = edge.relationship.id
-        outcome = await self._notes.attach_to_relationship(edge_id, [note], valid, NoteRules("writer", True, True, sources))
+        outcome = await self._store.notes.attach_to_relationship(edge_id, [note], valid, NoteRules("writer", True, True, sources))
         if outcome.near and not await self._link_if_same(fact, outcome, sources):
-            outcome = await self._notes.attach_to_relationship(edge_id, [note], valid, NoteRules("writer", True, False, sources))
+            outcome = await self._store.notes.attach_to_relationship(
+                edge_id, [note], valid, NoteRules("writer", True, False, sources)
+            )
         _count(outcome, counts)
         return True
 
@@ -188,27 +179,29 @@ class Placer:
             counts["refused"] += 1
             return False
         entity = await self._find_or_create(subject)
-        return await self._entities.set_attribute(entity.entity.id, key, value)
+        change = await self._store.entities.set_attribute(entity.entity.id, key, value)
+        counts["kept_out"] += change.erased
+        return change.changed
 
     async def _find_or_create(self, subject: _Subject) -> EntityView:
         """Return the entity of that name: of the same category, else the one known by this name, else a new one."""
-        async with self._pool.connection() as conn:
+        async with self._store.pool.connection() as conn:
             named = await queries_names.find_named(conn, [subject.name], 20)
             views = await queries_views.get_entity_views(conn, [entity_id for entity_id, _ in named])
         of_category = [view for view in views.values() if view.entity.category == subject.category]
         if of_category or views:
             return (of_category or sorted(views.values(), key=lambda view: (-view.note_count, view.entity.id)))[0]
         try:
-            return (await self._entities.create(subject.name, subject.category)).view
+            return (await self._store.entities.create(subject.name, subject.category)).view
         except NotFoundError:  # merged away between the look-up and the write
-            return (await self._entities.create(subject.name, subject.category)).view
+            return (await self._store.entities.create(subject.name, subject.category)).view
 
     async def _link_if_same(self, fact: Fact, outcome: AttachedNotes, sources: tuple[NoteSource, ...]) -> bool:
         """Link the fact to a near note that says the same; false when numbers, names with digits or a negation differ."""
         changed = {term for term in words_of(fact.text) if _CHANGES_MEANING.search(term)}
         for near in outcome.near:
             if changed == {term for term in words_of(near.note.note) if _CHANGES_MEANING.search(term)}:
-                async with self._pool.connection() as conn:
+                async with self._store.pool.connection() as conn:
                     await queries_history.insert_sources(conn, [near.note.id], sources)
                 return True
         return False

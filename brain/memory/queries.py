@@ -391,3 +391,8 @@ async def get_relationship_subjects(conn: AsyncConnection, relationship_ids: Seq
 async def limit_statement_time(conn: AsyncConnection, milliseconds: int) -> None:
     """Bound every further statement of this transaction."""
     await conn.execute("SELECT set_config('statement_timeout', %(value)s, true)", {"value": str(milliseconds)})
+
+
+async def compile_pattern(conn: AsyncConnection, pattern: str) -> None:
+    """Have a regular expression compiled."""
+    await conn.execute("SELECT '' ~* %(pattern)s", {"pattern": pattern})

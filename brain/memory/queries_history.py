@@ -55,6 +55,13 @@ class SourceRow(msgspec.Struct, frozen=True):
     extracted_at: datetime
 
 
+class NoteBirth(msgspec.Struct, frozen=True):
+    """When a note was written and by whom."""
+
+    created_at: datetime
+    created_by: Author
+
+
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """An extraction that begins."""
 
@@ -220,3 +227,10 @@ async def list_sources(conn: AsyncConnection, note_id: int) -> list[SourceRow]:
             {"note_id": note_id},
         )
         return await cur.fetchall()
+
+
+async def get_note_birth(conn: AsyncConnection, note_id: int) -> NoteBirth | None:
+    """Return when a note was written and by whom."""
+    async with conn.cursor(row_factory=class_row(NoteBirth)) as cur:
+        await cur.execute("SELECT created_at, created_by FROM eltm_notes WHERE id = %(id)s", {"id": note_id})
+        return await cur.fetchone()

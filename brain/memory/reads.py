@@ -93,6 +93,21 @@ class EltmReads:
         except QueryCanceled as problem:
             raise InvalidInputError("the pattern takes too long to match: simplify it") from problem
 
+    async def check_pattern(self, pattern: str) -> None:
+        """Have the database read a regular expression.
+
+        Raises:
+            InvalidInputError: with its complaint.
+        """
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                await queries.limit_statement_time(conn, PATTERN_TIMEOUT_MS)
+                await queries.compile_pattern(conn, pattern)
+        except psycopg.errors.InvalidRegularExpression as problem:
+            raise InvalidInputError(str(problem.diag.message_primary)) from problem
+        except QueryCanceled as problem:
+            raise InvalidInputError("the pattern takes too long to match: simplify it") from problem
+
     async def get_relationship(self, relationship_id: int) -> RelationshipView:
         """Return a relationship.
 

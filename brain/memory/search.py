@@ -187,7 +187,7 @@ async def _near_notes(
     note_filter: NoteFilter,
     limit: int,
 ) -> list[queries_vectors.Near]:
-    await queries_search.use_iterative_scans(conn, max(40, limit))
+    await queries_search.use_iterative_scans(conn, min(max(40, limit), 1000))
     if note_filter.is_open:
         return await queries_vectors.find_near_notes(conn, vector.generation, vector.vector, limit)
     return await queries_search.find_near_notes_filtered(conn, vector.generation, vector.vector, note_filter, limit)

@@ -45,7 +45,7 @@ class HandClient:
                     yield event
 
     async def run_batches(self, body: bytes, *, request_id: str = "") -> AsyncGenerator[list[RunEvent]]:
-        """Yield the events of an encoded run request, those that arrived together as one list; the last ends with the terminal event.
+        """Yield the events of an encoded run request, those that arrived together as one list, up to the terminal one.
 
         Close the generator to cancel the run; the hand notices within a second.
 

@@ -5,7 +5,7 @@ Also the retry that thinking models need: an answer that is empty after much tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 import structlog
@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from brain.errors import HandRunError, StageError
 from brain.runs.failures import causes, is_outage
-from brain.runs.model_json import find_json, salvage_objects, strip_thinking
+from brain.runs.model_json import find_json, looks_like_json, salvage_objects, strip_thinking
 from shared_protocol.run import JsonObjectFormat, JsonSchemaFormat, ResponseFormat
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ T = TypeVar("T")
 Rung: TypeAlias = Literal["schema", "object", "text"]
 
 STRUCTURED_OUTPUT: Final = "structured_output"
+EMPTY_JSON: Final = frozenset({"{}", "[]"})
 NO_THINKING: Final = {"chat_template_kwargs": Raw(b'{"enable_thinking":false}')}
 """Understood by llama.cpp, vLLM and SGLang; others ignore or refuse it, and then the first failure stands."""
 
@@ -200,15 +201,25 @@ def read_answer(form: AnswerForm[T], rung: Rung, text: str) -> T:
     Raises:
         ValueError: it cannot be read.
     """
+    is_json = looks_like_json(text)
     reasons: list[str] = []
     for value in find_json(text):
+        if rung == "text" and not is_json and not _is_list_of(form, value):
+            continue  # brackets in a sentence are not the answer
         try:
             return form.read_json(value)
         except (ValueError, msgspec.ValidationError) as problem:
             reasons.append(str(problem))
-    if rung == "text":
+    if rung == "text" and (not is_json or strip_thinking(text) in EMPTY_JSON):
         return form.read_text(strip_thinking(text))
     raise ValueError(reasons[0] if reasons else "no complete JSON in the answer")
+
+
+def _is_list_of(form: AnswerForm[T], value: object) -> bool:
+    if isinstance(value, dict):
+        return form.list_key in value
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return bool(items) and all(isinstance(item, dict) for item in items)
 
 
 def _salvage(form: AnswerForm[T], rung: Rung, text: str) -> LadderAnswer[T] | None:

@@ -20,6 +20,8 @@ _THINKING_START = re.compile(r"<(?:think|thinking|thought|reasoning|reflection)\
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _ALONE_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
 
+_JSON_START = re.compile(r"\s*(?:\{|\[\s*[{\[\"\]])")
+
 _decoder = json.JSONDecoder(strict=False)
 
 
@@ -33,6 +35,11 @@ def strip_thinking(text: str) -> str:
 def strip_fences(text: str) -> str:
     """Return the text with the lines of Markdown fences taken out; what they enclose stays."""
     return _ALONE_FENCE.sub("", text).strip()
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether an answer, its thoughts and fences aside, sets out to be JSON, however it goes on."""
+    return _JSON_START.match(strip_fences(strip_thinking(text))) is not None
 
 
 def find_json(text: str) -> list[object]:

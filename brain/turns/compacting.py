@@ -84,8 +84,8 @@ class Compactor:
         conversation.ask()
         if conversation.size() >= before:
             raise TurnError(
-                f"The conversation does not fit into the context window of {self._run_model.id!r}, and compacting it does not make it "
-                "smaller. Shorten the message, or choose a model with a larger window."
+                f"The conversation does not fit into the context window of {self._run_model.id!r}, "
+                "and compacting it does not make it smaller. Shorten the message, or choose a model with a larger window."
             ) from overflow
 
     async def _compact(self, conversation: Conversation, keep_rounds: int, reason: Literal["proactive", "reactive"]) -> None:

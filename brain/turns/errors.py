@@ -1,4 +1,4 @@
-"""What a client is told when a turn fails: a message for the person, a short class-like type (brain-api §6.3, chat-domain §11)."""
+"""What a client is told when a turn fails: a message for the person, a class-like type (brain-api §6.3, chat-domain §11)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StoppedError(TurnError):
 
 
 def describe_failure(error: BaseException) -> Failed:
-    """Return the terminal event: the outermost message, and that of its first cause; nothing of an unexpected error but its kind."""
+    """Return the terminal event: the outermost message and that of its first cause; of an unexpected error only its kind."""
     if not isinstance(error, BrainError):
         return Failed(_INTERNAL_MESSAGE, "InternalException")
     message = run_error_message(error) if isinstance(error, HandRunError) else _text(error)

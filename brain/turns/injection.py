@@ -1,4 +1,4 @@
-"""What memory goes with the newest message of a turn (chat-domain §10, memory §13). The memory itself is behind ``MemoryRecall``."""
+"""What memory goes with the newest message (chat-domain §10, memory §13). The memory itself is behind ``MemoryRecall``."""
 
 from __future__ import annotations
 

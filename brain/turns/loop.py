@@ -168,7 +168,7 @@ class TurnLoop:
             if len(body) > self._parts.run_request_bytes:
                 return ErrorEvent(
                     _OVERFLOW,
-                    f"the request would have {len(body)} bytes, over the limit of {self._parts.run_request_bytes} (limits.runRequestBytes)",
+                    f"the request has {len(body)} bytes, over limits.runRequestBytes ({self._parts.run_request_bytes})",
                 )
             try:
                 return await attempt.follow(self._parts.client, body, self._request.request_id)

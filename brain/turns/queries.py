@@ -8,6 +8,8 @@ import msgspec
 from psycopg.rows import class_row, scalar_row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from psycopg import AsyncConnection
 
 
@@ -20,7 +22,7 @@ class LiveTurnRow(msgspec.Struct, frozen=True):
 
 
 async def claim_turn(conn: AsyncConnection, chat_id: str, *, turn_id: str, owner: str, address: str) -> bool:
-    """Name the owner of a chat's turn; false if the chat does not exist. Whoever holds the chat's lock overwrites a dead owner."""
+    """Name the owner of a chat's turn, over a dead one if need be; false without such a chat. The caller holds its lock."""
     cur = await conn.execute(
         """
         INSERT INTO live_turns (chat_id, turn_id, owner, address)
@@ -80,17 +82,18 @@ async def find_live_turn(conn: AsyncConnection, chat_id: str, *, stale_seconds: 
         return await cur.fetchone()
 
 
-async def list_live_chats(conn: AsyncConnection, *, stale_seconds: float) -> list[str]:
-    """Return the ids of all chats with a live turn on any replica."""
+async def list_live_chats(conn: AsyncConnection, chat_ids: Sequence[str], *, stale_seconds: float) -> list[str]:
+    """Return those of the chats that have a live turn on any replica."""
     async with conn.cursor(row_factory=scalar_row) as cur:
         await cur.execute(
             """
             SELECT chat_id
               FROM live_turns
-             WHERE seen_at > now() - make_interval(secs => %(stale_seconds)s)
+             WHERE chat_id = ANY(%(chat_ids)s)
+               AND seen_at > now() - make_interval(secs => %(stale_seconds)s)
              ORDER BY chat_id
             """,
-            {"stale_seconds": stale_seconds},
+            {"chat_ids": list(chat_ids), "stale_seconds": stale_seconds},
         )
         return await cur.fetchall()
 

@@ -1,4 +1,4 @@
-"""Starts turns, finds them again, and ends them with the process: the owner of their tasks and of their rows (spec README decision 7)."""
+"""Starts turns, finds them again, ends them with the process: the owner of their tasks and rows (spec README decision 7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from brain.turns.loop import TurnLoop, TurnParts
 from shared_protocol.instants import now_instant
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
+
+    from psycopg import AsyncConnection
 
     from brain.chats.locks import ChatLocks, HeldLock
     from brain.turns.queries import LiveTurnRow
@@ -67,11 +69,6 @@ class TurnService:
         async with self._parts.pool.connection() as conn:
             row = await queries.find_live_turn(conn, chat_id, stale_seconds=STALE_SECONDS)
         return None if row is None or row.owner == self.owner else row
-
-    async def list_live_chats(self) -> set[str]:
-        """Return the ids of all chats with a live turn on any replica."""
-        async with self._parts.pool.connection() as conn:
-            return set(await queries.list_live_chats(conn, stale_seconds=STALE_SECONDS))
 
     async def start(self, request: TurnRequest) -> LiveTurn:
         """Start a turn and return once it holds the chat: from then on, everything is told by its events.
@@ -208,6 +205,11 @@ class TurnService:
                 turn.abandon(_SHUTDOWN)
             heartbeat.cancel()
             await asyncio.wait({heartbeat, *self._turns.values()})
+
+
+async def find_live_chats(conn: AsyncConnection, chat_ids: Sequence[str]) -> frozenset[str]:
+    """Return those of the chats that have a live turn on any replica: what the list of chats asks."""
+    return frozenset(await queries.list_live_chats(conn, chat_ids, stale_seconds=STALE_SECONDS))
 
 
 @asynccontextmanager

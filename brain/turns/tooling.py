@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from brain.tools.approval import ApprovalEvent, ApprovalGate, ApprovalRequest
 from brain.tools.combined import CombinedTools
 from brain.tools.provider import ToolTransportError
-from brain.tools.whitelist import WhitelistedTools
 from brain.turns import queries
 from brain.turns.budget import estimate_tools
 from brain.turns.events import publish_as
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
 
-    from brain.config.models import ApprovalsConfig
+    from brain.tools.approval import ApprovalPolicy
     from brain.tools.provider import ToolProvider
     from brain.turns.live import LiveTurn
 
@@ -45,21 +44,24 @@ class StoredGrants:
             await queries.insert_grant(conn, self._chat_id, name)
 
 
+class ChatToolSet(Protocol):
+    """The tools of the chat loop, as the composition root has put them together."""
+
+    def select(self, whitelist: Sequence[str]) -> ToolProvider:
+        """Return the tools for a persona; an empty list allows all.
+
+        Raises:
+            InvalidInputError: an entry is not served.
+        """
+        ...
+
+
 class TurnTooling:
     """Builds the tools of each turn out of those of the chat loop."""
 
-    def __init__(
-        self,
-        loop_tools: ToolProvider,
-        *,
-        ask: Collection[str],
-        approvals: ApprovalsConfig,
-        pool: AsyncConnectionPool[AsyncConnection],
-    ) -> None:
-        """Use ``loop_tools`` (combined and capped); ``ask`` holds the namespaces marked ``ask``."""
-        self._loop_tools = loop_tools
-        self._ask = frozenset(ask)
-        self._approvals = approvals
+    def __init__(self, chat_tools: ChatToolSet, policy: ApprovalPolicy, pool: AsyncConnectionPool[AsyncConnection]) -> None:
+        self._chat_tools = chat_tools
+        self._policy = policy
         self._pool = pool
         self._sizes: dict[tuple[str, ...], int] = {}
         self.none: ToolProvider = CombinedTools(())
@@ -70,9 +72,8 @@ class TurnTooling:
         Raises:
             InvalidInputError: the persona names a namespace that is not served.
         """
-        allowed = turn.request.persona.allowed_namespaces
-        tools = WhitelistedTools(self._loop_tools, allowed) if allowed else self._loop_tools
-        if self._ask.isdisjoint(tools.namespaces):
+        tools = self._chat_tools.select(turn.request.persona.allowed_namespaces)
+        if self._policy.ask.isdisjoint(tools.namespaces):
             return tools
 
         def tell(event: ApprovalEvent) -> None:
@@ -80,15 +81,8 @@ class TurnTooling:
             if not turn.log.is_closed:
                 publish_as(turn.log, "tool_approval" if isinstance(event, ApprovalRequest) else "tool_approval_result", event)
 
-        turn.gate = ApprovalGate(
-            tools,
-            ask=self._ask,
-            attended=turn.request.approvals,
-            unattended=self._approvals.unattended,
-            timeout_seconds=self._approvals.timeout_seconds,
-            publish=tell,
-            grants=StoredGrants(self._pool, turn.request.chat_id),
-        )
+        grants = StoredGrants(self._pool, turn.request.chat_id)
+        turn.gate = ApprovalGate(tools, self._policy, attended=turn.request.approvals, publish=tell, grants=grants)
         return turn.gate
 
     async def estimate(self, tools: ToolProvider | None) -> int:

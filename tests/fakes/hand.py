@@ -56,8 +56,15 @@ class FakeRun:
         for piece in pieces:
             await self.send(ReasoningDelta(piece))
 
-    async def message(self, *parts: AssistantPart, finish_reason: str = "stop", input_tokens: int = 100, output_tokens: int = 10) -> None:
-        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, total_tokens=input_tokens + output_tokens, model_id="raw/model")
+    async def message(
+        self, *parts: AssistantPart, finish_reason: str = "stop", input_tokens: int = 100, output_tokens: int = 10
+    ) -> None:
+        usage = Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            total_tokens=input_tokens + output_tokens,
+            model_id="raw/model",
+        )
         await self.send(AssistantMessageEvent(AssistantMessage(parts=parts, meta=usage, finish_reason=finish_reason)))
 
     async def retry(self, message: str = "hiccup") -> None:

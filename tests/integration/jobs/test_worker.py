@@ -67,7 +67,7 @@ async def running(loop: JobWorker):
 
 async def wait_until(condition) -> None:
     async with asyncio.timeout(5):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 - a condition in the database has no event
             await asyncio.sleep(0.01)
 
 
@@ -153,7 +153,9 @@ async def test_job_whose_lease_was_taken_is_abandoned(pool):
     async with running(worker(pool, work, lease_seconds=0.3)):
         await asyncio.wait_for(work.started.wait(), 5)
         async with pool.connection() as conn:
-            await conn.execute("UPDATE pending_extractions SET lease = gen_random_uuid(), visible_after = now() + interval '1 hour'")
+            await conn.execute(
+                "UPDATE pending_extractions SET lease = gen_random_uuid(), visible_after = now() + interval '1 hour'"
+            )
         other = await enqueue(pool, "b")
         await wait_until(lambda: asyncio.sleep(0, other in work.seen))
     assert [job.id for job in await jobs(pool)] == [job_id]

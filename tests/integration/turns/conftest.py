@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,17 +26,19 @@ from brain.catalog import Catalog, build_catalog
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.store import ChatStore, StoredChat
 from brain.config.models import ApprovalsConfig, ChatModelConfig, HandConfig, LimitsConfig, ProviderConfig
-from brain.personas.service import PersonaService
+from brain.personas.service import PersonaDraft, PersonaService
 from brain.runs.client import open_hand_client
 from brain.runs.oneshot import RunCollector
 from brain.runs.registry import RunRegistry
 from brain.runs.trace import RunTrace
-from brain.tools.provider import ToolOutcome, text_outcome
+from brain.tools.approval import ApprovalPolicy
+from brain.tools.provider import ToolOutcome, ToolProvider, text_outcome
+from brain.tools.whitelist import WhitelistedTools
 from brain.turns.injection import MemoryRecall, NoMemory
 from brain.turns.loop import TurnParts
 from brain.turns.service import TurnService, open_turn_service
 from brain.turns.tooling import TurnTooling
-from shared_protocol.messages import Message
+from shared_protocol.messages import AttachmentPart, Base64Content, Message
 from shared_protocol.sse import EventReader
 from shared_protocol.tools import ToolSpec
 from tests.fakes.hand import TOKEN, FakeHand
@@ -64,6 +66,9 @@ class DiceTools:
         schema = msgspec.Raw(b'{"type":"object","properties":{"sides":{"type":"integer"}}}')
         return (ToolSpec("dice__roll", "Rolls a die", schema), ToolSpec("dice__wait", "Waits", schema))
 
+    def select(self, whitelist: Sequence[str]) -> ToolProvider:
+        return WhitelistedTools(self, whitelist) if whitelist else self
+
     def budget_seconds(self, name: str) -> int:
         del name
         return self.budget
@@ -74,6 +79,8 @@ class DiceTools:
             await self.release.wait()
         if name == "dice__broken":
             raise ZeroDivisionError
+        if name == "dice__film":
+            return ToolOutcome((AttachmentPart("video", Base64Content("AAAA"), "video/mp4"),))
         return text_outcome("4")
 
 
@@ -184,6 +191,14 @@ class EventFeed:
                 if name is None or event.name == name:
                     return event
 
+    async def read_text(self, wanted: str) -> Event:
+        """Read until the text so far is what is wanted; return the last event."""
+        text = ""
+        while text != wanted:
+            event = await self.next("text")
+            text += event.data["delta"]
+        return event
+
     async def rest(self) -> list[Event]:
         events: list[Event] = []
         while True:
@@ -204,7 +219,7 @@ def text_of_events(events: list[Event], name: str = "text") -> str:
 async def until(condition: Any) -> None:
     """Wait for a condition, at most 5 s."""
     async with asyncio.timeout(5):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the condition belongs to code that tells nobody
             await asyncio.sleep(0.01)
 
 
@@ -243,12 +258,18 @@ async def run_brain(
             hand=hand_config,
             run_request_bytes=settings.run_request_bytes,
             memory=settings.memory,
-            tooling=TurnTooling(tools, ask=settings.ask, approvals=settings.approvals, pool=pool),
+            tooling=TurnTooling(
+                tools,
+                ApprovalPolicy(frozenset(settings.ask), settings.approvals.unattended, settings.approvals.timeout_seconds),
+                pool,
+            ),
         )
         turns = await stack.enter_async_context(open_turn_service(parts, locks, address=address))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         forwarder = TurnForwarder(session, turns)
-        app = build_app(turns, forwarder, catalog, registry)
+        personas = PersonaService(pool, ("dice", "gsg"))
+        await personas.create(PersonaDraft("Plain", "A plain persona.", ("dice",)))
+        app = build_app(turns, forwarder, catalog, registry, personas)
         await stack.enter_async_context(serve(app, port))
         http = await stack.enter_async_context(httpx2.AsyncClient(base_url=address, timeout=30))
         yield Brain(address, http, turns, locks, hand, tools, pool, store, registry)
@@ -258,14 +279,16 @@ def giver(value: Any) -> Any:
     return lambda: value
 
 
-def build_app(turns: TurnService, forwarder: TurnForwarder, catalog: Catalog, registry: RunRegistry) -> Litestar:
+def build_app(
+    turns: TurnService, forwarder: TurnForwarder, catalog: Catalog, registry: RunRegistry, personas: PersonaService
+) -> Litestar:
     limits = LimitsConfig()
     given: dict[str, Any] = {
         "turns": turns,
         "forwarder": forwarder,
         "catalog": catalog,
         "registry": registry,
-        "personas": PersonaService(),
+        "personas": personas,
         "limits": limits,
     }
     return Litestar(

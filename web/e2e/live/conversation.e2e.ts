@@ -1,0 +1,87 @@
+// Against any running daapu, with whatever model it has.
+import { expect, it } from 'vitest';
+
+import { answered, browserTests, composer, open, send, stop } from '../browser';
+
+const LONG = 'slow: Write a long story about a river, at least three hundred words.';
+
+async function liveText(page: Awaited<ReturnType<typeof open>>): Promise<string> {
+  return (await page.locator('[data-live] .markdown').allTextContents()).join('').trim();
+}
+
+browserTests('a conversation', () => {
+  it('shows the answer growing, survives a reload in the middle, and stores it', async () => {
+    const page = await open();
+    await send(page, LONG);
+    await expect.poll(() => liveText(page), { timeout: 120_000, interval: 50 }).not.toBe('');
+    const early = await liveText(page);
+    await page.reload();
+    await expect.poll(() => liveText(page), { timeout: 60_000 }).toContain(early);
+    expect(await page.getByText(LONG).isVisible()).toBe(true);
+    await answered(page, 1);
+    expect(await page.locator('[data-live]').count()).toBe(0);
+    const stored = await page.locator('main').innerText();
+    expect(stored).toContain(LONG);
+    await page.reload();
+    await answered(page, 1);
+    expect(await page.getByText(LONG).isVisible()).toBe(true);
+  });
+
+  it('stops an answer and keeps what was written', async () => {
+    const page = await open();
+    await send(page, LONG);
+    await expect.poll(() => liveText(page), { timeout: 120_000 }).not.toBe('');
+    const asked = Date.now();
+    await stop(page).click();
+    await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 10_000 });
+    expect(Date.now() - asked).toBeLessThan(5000);
+    await answered(page, 1);
+    await page.getByText('Stopped before the end.').waitFor();
+    await page.getByRole('button', { name: 'Continue' }).waitFor();
+  });
+
+  it('keeps a draft over a reload and over a look at another page', async () => {
+    const page = await open();
+    await composer(page).fill('half a thou');
+    await page.getByRole('link', { name: 'Memory' }).click();
+    await page.getByRole('heading', { name: 'Memory' }).waitFor();
+    await page.goBack();
+    await page.reload();
+    expect(await composer(page).inputValue()).toBe('half a thou');
+  });
+
+  it('works without a mouse', async () => {
+    const page = await open();
+    await composer(page).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await page.keyboard.type('Say hello');
+    await page.keyboard.press('Enter');
+    await answered(page, 1);
+    await page.keyboard.press('Alt+KeyK');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('chat-search');
+    await page.keyboard.press('Alt+KeyN');
+    await page.getByText('What is on your mind?').waitFor();
+  });
+
+  it('fits a phone', async () => {
+    const page = await open('#/', {
+      viewport: { width: 360, height: 720 },
+      isMobile: true,
+      hasTouch: true,
+    });
+    await send(page, 'Say hello');
+    await answered(page, 1);
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(await overflow()).toBeLessThanOrEqual(0);
+    await page.getByRole('button', { name: 'Open menu' }).click();
+    await page
+      .getByRole('dialog', { name: 'Chats' })
+      .getByRole('link', { name: 'Settings' })
+      .click();
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
+    expect(await overflow()).toBeLessThanOrEqual(0);
+  });
+});

@@ -1,0 +1,30 @@
+// What went wrong with a request, in the server's words where it gave some.
+
+/** A refused or failed request; `status` is 0 when no answer came at all. */
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ApiError';
+    this.status = status;
+  }
+
+  static unreachable(cause: unknown): ApiError {
+    return new ApiError(0, 'The server could not be reached.', { cause });
+  }
+}
+
+/** The text of an `{"error": string}` body; anything else falls back to the status text. */
+export function messageOf(body: unknown, fallback: string): string {
+  if (typeof body === 'object' && body !== null && 'error' in body) {
+    const { error } = body;
+    if (typeof error === 'string' && error !== '') return error;
+  }
+  return fallback || 'The request failed.';
+}
+
+/** A sentence for the page out of whatever was thrown. */
+export function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

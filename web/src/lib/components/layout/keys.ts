@@ -1,0 +1,44 @@
+// Keyboard shortcuts. Plain keys count only outside of fields; with a dialog open, none does.
+
+export interface Shortcuts {
+  newChat: () => void;
+  search: () => void;
+  sidebar: () => void;
+  help: () => void;
+  compose: () => void;
+  stop: () => void;
+}
+
+export function keysOf(shortcuts: Shortcuts): (event: KeyboardEvent) => void {
+  const withAlt: Record<string, () => void> = {
+    KeyN: shortcuts.newChat,
+    KeyK: shortcuts.search,
+    KeyB: shortcuts.sidebar,
+  };
+  const plain: Record<string, () => void> = { '?': shortcuts.help, '/': shortcuts.compose };
+  return (event) => {
+    const action = actionOf(event, withAlt, plain, shortcuts.stop);
+    if (!action || event.defaultPrevented || document.querySelector('dialog[open]')) return;
+    event.preventDefault();
+    action();
+  };
+}
+
+function actionOf(
+  event: KeyboardEvent,
+  withAlt: Record<string, () => void>,
+  plain: Record<string, () => void>,
+  stop: () => void,
+): (() => void) | undefined {
+  if (event.ctrlKey || event.metaKey) return undefined;
+  // By place on the keyboard: with Alt, some layouts write another character.
+  if (event.altKey) return withAlt[event.code];
+  if (event.key === 'Escape') return stop;
+  return isField(event.target) ? undefined : plain[event.key];
+}
+
+function isField(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
+  );
+}

@@ -1,0 +1,57 @@
+// A turn: sending, following, stopping, deciding.
+import { client, unwrap } from '../api/client';
+import { openStream, type Received } from '../api/stream';
+import type { RunState, SendRequest } from '../api/types';
+
+const path = (id: string, rest: string) => `/api/chats/${encodeURIComponent(id)}/${rest}`;
+
+/** Start a turn that survives this page and asks it for approvals. */
+export async function send(
+  id: string,
+  request: SendRequest,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<Received>> {
+  const stream = await openStream(path(id, 'messages'), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({ ...request, detach: true, approvals: true }),
+    signal,
+  });
+  if (!stream) throw new Error('The server answered without a stream.');
+  return stream;
+}
+
+/** Events of the live turn after `lastEventId`, or null when no turn is live. */
+export function follow(
+  id: string,
+  lastEventId: string | undefined,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<Received> | null> {
+  const headers: Record<string, string> = { accept: 'text/event-stream' };
+  if (lastEventId) headers['last-event-id'] = lastEventId;
+  return openStream(path(id, 'run'), { headers, signal });
+}
+
+export function runState(id: string): Promise<RunState> {
+  return unwrap(client.GET('/api/chats/{id}/run', { params: { path: { id } } }));
+}
+
+export async function stop(id: string, keepPartial: boolean): Promise<void> {
+  await unwrap(
+    client.POST('/api/chats/{id}/stop', { params: { path: { id } }, body: { keepPartial } }),
+  );
+}
+
+export async function decide(
+  id: string,
+  callId: string,
+  decision: 'approve' | 'deny',
+  scope: 'once' | 'chat',
+): Promise<void> {
+  await unwrap(
+    client.POST('/api/chats/{id}/approvals/{callId}', {
+      params: { path: { id, callId } },
+      body: { decision, scope },
+    }),
+  );
+}
