@@ -18,7 +18,7 @@ import pytest_asyncio
 from msgspec import Raw
 
 from brain.config.models import McpHttpServerConfig, McpServerConfig, McpStdioServerConfig, ProxyConfig
-from brain.tools import mcp_server
+from brain.tools import mcp_connect, mcp_server
 from brain.tools.budget import execute_within_budget
 from brain.tools.mcp_connect import connector_for
 from brain.tools.mcp_server import McpServer
@@ -49,6 +49,11 @@ def http_config(url: str, **changes: Any) -> McpHttpServerConfig:
 def stdio_config(**changes: Any) -> McpStdioServerConfig:
     values: dict[str, Any] = {"tool_execution_timeout_seconds": 5, "reconnect_attempts": 1, "reconnect_delay_ms": 10, **changes}
     return McpStdioServerConfig(command=[sys.executable, PROGRAM, "stdio"], **values)
+
+
+def rude_config(kind: str) -> McpStdioServerConfig:
+    command = [sys.executable, PROGRAM, "rude", kind]
+    return McpStdioServerConfig(command=command, tool_execution_timeout_seconds=5, reconnect_attempts=1)
 
 
 async def call(server: McpServer, tool: str, **args: Any) -> ToolOutcome:
@@ -409,6 +414,22 @@ async def test_stopped_child_process_does_not_hold_up_the_end() -> None:
         started = time.monotonic()
     assert time.monotonic() - started < 9
     assert not exists(pid)
+
+
+async def test_lines_that_are_no_messages_are_passed_over() -> None:
+    async with connected(rude_config("garbage")) as server:
+        await server.list_tools()
+        assert text_of(await call(server, "do")) == "done"
+
+
+async def test_line_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_connect, "MESSAGE_LIMIT_BYTES", 1_000_000)
+    async with connected(rude_config("endless")) as server:
+        await server.list_tools()
+        outcome = await call(server, "do")
+        assert outcome.is_error
+        assert "transport failure" in text_of(outcome)
+        assert await server.list_tools()
 
 
 # the proxy
