@@ -24,7 +24,6 @@ from brain.api.middleware import AccessGate, RequestShell
 from brain.api.models import ModelController
 from brain.api.personas import PersonaController
 from brain.api.search import SearchController
-from brain.api.shared_paths import SharedPathsLitestar
 from brain.api.web_ui import WebUi, find_web_folder, read_web_files
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def create_app(services: Services, *, web_folder: Path | None = None) -> ASGIApp
 def create_api(services: Services) -> Litestar:
     """Return the API alone, without the checks in front of it; the OpenAPI document is made from it."""
     limits = services.config.limits
-    return SharedPathsLitestar(
+    return Litestar(
         route_handlers=[*CONTROLLERS, hand_callback_router(services.config.hand.token)],
         dependencies=_dependencies(services),
         guards=[RequestGuard(limits, services.memory.maintenance)],
