@@ -35,7 +35,7 @@ class FakeToolServer:
     """Tools that behave well or badly; what is listed can be changed at any time."""
 
     def __init__(self) -> None:
-        self.tools = ["echo", "image", "hang", "fail", "refuse", "die", "flood", "link", "environment", "nothing"]
+        self.tools = ["echo", "image", "hang", "fail", "refuse", "die", "flood", "link", "environment", "nothing", "pid"]
         self.page_size = 100
         self.list_delay = asyncio.Event()
         self.list_delay.set()
@@ -94,6 +94,8 @@ class FakeToolServer:
                 return [types.ResourceLink(name="doc", uri="file:///doc")]
             case "environment":
                 return [types.TextContent(text="\n".join(f"{key}={value}" for key, value in sorted(os.environ.items())))]
+            case "pid":
+                return [types.TextContent(text=str(os.getpid()))]
             case "nothing":
                 return []
             case _:
