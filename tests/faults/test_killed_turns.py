@@ -104,9 +104,7 @@ PHASES: dict[str, tuple[Callable[[FakeHand], None], list[Message], str]] = {
 
 
 @pytest.mark.parametrize("phase", list(PHASES))
-async def test_a_killed_brain_leaves_the_last_good_history(
-    database_url: str, brain: Brain, hand: FakeHand, phase: str
-) -> None:
+async def test_a_killed_brain_leaves_the_last_good_history(database_url: str, brain: Brain, hand: FakeHand, phase: str) -> None:
     prepare, history, reached = PHASES[phase]
     await brain.create_chat(*history)
     before = await brain.load()

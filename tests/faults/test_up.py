@@ -92,7 +92,10 @@ def test_a_folder_that_cannot_be_written_is_named(data_home: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"hand": {"maxRounds": "many"}, "titel": {}}, ["hand.maxRounds: must be a whole number", "titel: unknown key", "2 mistakes"]),
+        (
+            {"hand": {"maxRounds": "many"}, "titel": {}},
+            ["hand.maxRounds: must be a whole number", "titel: unknown key", "2 mistakes"],
+        ),
         ({"database": {"url": "postgresql://u:p@127.0.0.1:1/x"}}, ["does not answer", "database.url"]),
     ],
 )
