@@ -147,7 +147,8 @@ class FakeGateway:
             while await self._exchange(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+            # The client has hung up.
+            return
         finally:
             writer.close()
             self._writers.discard(writer)
@@ -161,25 +162,21 @@ class FakeGateway:
         playing = asyncio.ensure_future(play(reply, writer))
         # Whoever waits for the client's next byte notices at once when it hangs up.
         hung_up = asyncio.ensure_future(reader.read(1))
-        await asyncio.wait((playing, hung_up), return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
-            return False
-        await playing
-        if reply.then == "keep":
-            hung_up.cancel()
-            await asyncio.gather(hung_up, return_exceptions=True)
-            return True
-        if reply.then == "stall":
-            await hung_up
-        else:
-            hung_up.cancel()
-            await asyncio.gather(hung_up, return_exceptions=True)
+        try:
+            await asyncio.wait((playing, hung_up), return_when=asyncio.FIRST_COMPLETED)
+            if not playing.done():
+                return False
+            await playing
+            if reply.then == "stall":
+                await hung_up
+        finally:
+            for task in (playing, hung_up):
+                task.cancel()
+            await asyncio.gather(playing, hung_up, return_exceptions=True)
         if reply.then == "reset":
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
-        return False
+        return reply.then == "keep"
 
     async def _announce(self) -> None:
         async with self.changed:

@@ -35,7 +35,7 @@ class FakeToolServer:
     """Tools that behave well or badly; what is listed can be changed at any time."""
 
     def __init__(self) -> None:
-        self.tools = ["echo", "image", "hang", "fail", "refuse", "die", "flood", "link", "environment", "nothing"]
+        self.tools = ["echo", "image", "hang", "fail", "refuse", "die", "flood", "link", "environment", "nothing", "pid"]
         self.page_size = 100
         self.list_delay = asyncio.Event()
         self.list_delay.set()
@@ -94,6 +94,8 @@ class FakeToolServer:
                 return [types.ResourceLink(name="doc", uri="file:///doc")]
             case "environment":
                 return [types.TextContent(text="\n".join(f"{key}={value}" for key, value in sorted(os.environ.items())))]
+            case "pid":
+                return [types.TextContent(text=str(os.getpid()))]
             case "nothing":
                 return []
             case _:
@@ -146,7 +148,9 @@ async def _main(arguments: list[str]) -> None:
     fake = FakeToolServer()
     if arguments[0] == "http":
         app = fake.build().streamable_http_app(stateless_http=arguments[2:] != ["stateful"])
-        await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")).serve()
+        await uvicorn.Server(
+            uvicorn.Config(app, host="127.0.0.1", port=int(arguments[1]), log_level="warning", ws="none")
+        ).serve()
         return
     print("fake tool server starts", file=sys.stderr)
     server = fake.build()
