@@ -42,10 +42,11 @@ CREATE TABLE replay_runs (
     messages_total integer NOT NULL,
     windows_compacted integer NOT NULL DEFAULT 0,
     jobs_queued integer NOT NULL DEFAULT 0,
-    -- What the walk still has to do, as a JSON array of neutral messages; emptied when the walk ends.
-    remaining_json text NOT NULL,
-    -- Position of the first remaining raw message in the upload: provenance of the queued regions.
+    -- The whole upload as a JSON array of neutral messages; emptied when the walk ends.
+    upload_json text NOT NULL,
+    -- Position in the upload of the first message that is not queued yet, and the summary that stands for what is.
     next_index integer NOT NULL DEFAULT 0,
+    summary_json text NULL,
     title text NOT NULL DEFAULT '',
     error text NULL,
     lease uuid NULL,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def find_jobs_containing(conn: AsyncConnection, pieces: Sequence[str]) -> list[int]:
-    """Return the queued jobs whose content, title or error has one of the pieces, which are escaped like text in JSON, in lowercase."""
+    """Return the queued jobs whose content, title or error has one of the pieces: lowercase, escaped like text in JSON."""
     cur = await conn.execute(
         """
         SELECT id
@@ -45,10 +45,10 @@ async def end_replays_containing(conn: AsyncConnection, pieces: Sequence[str]) -
         UPDATE replay_runs
            SET state = CASE state WHEN 'running' THEN 'failed' ELSE state END,
                error = CASE state WHEN 'running' THEN 'its content was erased' ELSE NULL END,
-               remaining_json = '[]', title = '', lease = NULL, lease_until = NULL, updated_at = now()
+               upload_json = '[]', summary_json = NULL, title = '', lease = NULL, lease_until = NULL, updated_at = now()
          WHERE EXISTS (SELECT 1
                          FROM unnest(%(pieces)s::text[]) AS given (piece)
-                        WHERE position(piece IN lower(remaining_json)) > 0
+                        WHERE position(piece IN lower(upload_json || coalesce(summary_json, ''))) > 0
                            OR position(piece IN lower(title || ' ' || coalesce(error, ''))) > 0)
         """,
         {"pieces": list(pieces)},

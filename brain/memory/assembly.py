@@ -9,7 +9,9 @@ import structlog
 
 from brain.errors import InvalidInputError
 from brain.jobs.queue import JobQueue, queue_policy
+from brain.jobs.service import JobService
 from brain.jobs.worker import JobWorker
+from brain.memory.digest import DigestService
 from brain.memory.embeddings import Embedder, HandEmbedder
 from brain.memory.erase import ChatErasure, Eraser
 from brain.memory.extraction import Extractor
@@ -22,6 +24,7 @@ from brain.memory.pipeline import MemoryPipeline
 from brain.memory.provenance import Provenance
 from brain.memory.recall import Recaller
 from brain.memory.reembed import Reembedding
+from brain.memory.replay import ReplayService
 from brain.memory.rewrite import Rewriter
 from brain.memory.search import EltmSearch
 from brain.memory.store import EltmStore
@@ -64,6 +67,9 @@ class MemoryParts:
     transfer: Transfer
     figures: HealthFigures
     reembedding: Reembedding
+    jobs: JobService
+    digests: DigestService
+    replays: ReplayService
 
 
 def build_memory(
@@ -93,6 +99,7 @@ def build_memory(
     writer = Writer(store, search, collector, catalog.get_chat_model(eltm.writer_model), max_rounds=eltm.max_writer_rounds)
     pipeline = MemoryPipeline(pool, extractor, writer, search)
     queue = JobQueue(pool, queue_policy(eltm))
+    worker = JobWorker(queue, pipeline.work, is_paused=maintenance.is_enabled, workers=eltm.queue_workers)
     return MemoryParts(
         maintenance=maintenance,
         spaces=spaces,
@@ -118,13 +125,16 @@ def build_memory(
         ),
         pipeline=pipeline,
         queue=queue,
-        worker=JobWorker(queue, pipeline.work, is_paused=maintenance.is_enabled, workers=eltm.queue_workers),
         corrections=Corrections(pool, spaces),
         eraser=Eraser(pool, spaces, chats),
         provenance=Provenance(pool),
         transfer=Transfer(store),
         figures=HealthFigures(pool, spaces),
         reembedding=Reembedding(pool, spaces, maintenance),
+        worker=worker,
+        jobs=JobService(pool, worker.wake),
+        digests=DigestService(pipeline, limits=config.limits),
+        replays=ReplayService(pool, collector, catalog.get_chat_model(config.memory.compact_model), extractor.model),
     )
 
 

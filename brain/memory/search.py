@@ -235,5 +235,3 @@ def _check(text: str, note_limit: int, entity_limit: int, note_filter: NoteFilte
     if not query and (note_limit or entity_limit):
         raise InvalidInputError("the text to search for must not be blank")
     return query
-
-

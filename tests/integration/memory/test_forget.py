@@ -61,7 +61,9 @@ def search(store: EltmStore) -> EltmSearch:
 async def _dump(store: EltmStore) -> str:
     """Return every text in the database."""
     async with store.pool.connection() as conn:
-        cur = await conn.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'")
+        cur = await conn.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
+        )
         texts: list[str] = []
         for (table,) in await cur.fetchall():
             rows = await conn.execute(f'SELECT t::text FROM "{table}" AS t')  # type: ignore[arg-type]
@@ -70,7 +72,9 @@ async def _dump(store: EltmStore) -> str:
 
 
 async def _run(store: EltmStore, chat_id: str | None) -> NoteSource:
-    run = NewRun(kind="chat", extraction_model="m", writer_model="m", prompt_version="1", chat_id=chat_id, chat_title="about quokkas")
+    run = NewRun(
+        kind="chat", extraction_model="m", writer_model="m", prompt_version="1", chat_id=chat_id, chat_title="about quokkas"
+    )
     return NoteSource(await Provenance(store.pool).start_run(run), 1, 0, None, "I saw a Quokka on the beach yesterday.")
 
 
@@ -79,7 +83,9 @@ async def test_an_edited_note_is_found_by_its_new_text_and_keeps_its_history(
 ) -> None:
     ada = (await store.entities.create("ada")).view.entity
     source = await _run(store, None)
-    note = (await store.notes.attach_to_entity(ada.id, [NewNote(DAY, "Ada lives in Rome.")], NoteRules(sources=(source,)))).notes[0]
+    note = (await store.notes.attach_to_entity(ada.id, [NewNote(DAY, "Ada lives in Rome.")], NoteRules(sources=(source,)))).notes[
+        0
+    ]
     version = int(await store.reads.version())
     edited = await corrections.edit_note(note.id, " Ada lives in Porto. ")
     assert (edited.note, edited.edited, edited.sources) == ("Ada lives in Porto.", True, 1)
@@ -154,8 +160,10 @@ async def test_restoring_onto_a_taken_name_is_a_conflict(store: EltmStore, corre
 async def test_a_planted_word_erased_with_its_chats_is_nowhere(store: EltmStore, eraser: Eraser) -> None:
     async with store.pool.connection() as conn:
         await conn.execute("INSERT INTO chats (id, title, chat_json) VALUES ('1-1', 'x', '[{\"text\": \"I saw a Quokka\"}]')")
-        await conn.execute("INSERT INTO chat_drops (chat_id, n, dropped_messages, rounds, messages_json) VALUES ('1-1', 1, 1, 1, '\"Quokka\"')")
-        await conn.execute("INSERT INTO pending_extractions (chat_json) VALUES ('[{\"text\": \"more about the quokka\"}]')")
+        await conn.execute(
+            "INSERT INTO chat_drops (chat_id, n, dropped_messages, rounds, messages_json) VALUES ('1-1', 1, 1, 1, '\"Quokka\"')"
+        )
+        await conn.execute('INSERT INTO pending_extractions (chat_json) VALUES (\'[{"text": "more about the quokka"}]\')')
     user = (await store.entities.create("user", "person")).view.entity
     quokka = (await store.entities.create("quokka", "animal")).view.entity
     edge = (await store.relationships.create(user.id, quokka.id, "saw")).relationship
@@ -210,7 +218,9 @@ async def test_erasing_does_not_wait_for_an_embedder(store: EltmStore, eraser: E
     assert "quokka" not in await _dump(store)
 
 
-@pytest.mark.parametrize("target", [EraseTarget(), EraseTarget(text="x"), EraseTarget(text="ab", entity_id=1), EraseTarget(start=DAY)])
+@pytest.mark.parametrize(
+    "target", [EraseTarget(), EraseTarget(text="x"), EraseTarget(text="ab", entity_id=1), EraseTarget(start=DAY)]
+)
 async def test_an_unclear_target_is_refused(eraser: Eraser, target: EraseTarget) -> None:
     with pytest.raises(InvalidInputError):
         await eraser.erase(target)

@@ -42,7 +42,14 @@ async def test_fourteen_tools_for_the_writer_and_six_for_readers(call: Caller, r
     names = [spec.name for spec in await reader.tools.list_tools()]
     assert names == [
         f"eltm__{name}"
-        for name in ("search_entities", "ls_entities", "get_relationships", "get_entity_notes", "get_relationship_notes", "search_notes")
+        for name in (
+            "search_entities",
+            "ls_entities",
+            "get_relationships",
+            "get_entity_notes",
+            "get_relationship_notes",
+            "search_notes",
+        )
     ]
 
 
@@ -58,7 +65,10 @@ async def test_an_entity_is_printed_with_counts_attributes_and_latest_note(call:
     assert created == '# Entity 1 - "ada lovelace" (general) - notes 0, relations 0\nNo near matches.'
     assert await call("set_entity_attribute", entity_id="1", key="Real Name", value=7) == "Set attribute 'real_name' of entity 1."
     assert "already has" in await call("set_entity_attribute", entity_id=1, key="real name", value="7")
-    assert await call("add_entity_note", entity_id=1, event_date="2026-08-30", note="Text") == "Added note 1 (2026-08-30) to entity 1."
+    assert (
+        await call("add_entity_note", entity_id=1, event_date="2026-08-30", note="Text")
+        == "Added note 1 (2026-08-30) to entity 1."
+    )
     listed = await call("ls_entities", attr="REAL_NAME=7", limit="5")
     assert listed == (
         '# Entity 1 - "ada lovelace" (general) - notes 1, relations 0\nAttributes:\n  real_name: 7\nLatest note (2026-08-30): Text'
@@ -125,11 +135,23 @@ async def test_a_content_too_large_says_what_to_do(call: Caller, fake_hand: Fake
 async def test_a_repetition_is_answered_not_written(call: Caller, store: EltmStore) -> None:
     await call("create_entity", name="ada")
     await call("add_entity_note", entity_id=1, event_date="2026-01-01", note="Ada moved to the city of London for her new work.")
-    again = await call("add_entity_note", entity_id=1, event_date="2026-01-01", note="ada moved to the city of london for her new work")
+    again = await call(
+        "add_entity_note", entity_id=1, event_date="2026-01-01", note="ada moved to the city of london for her new work"
+    )
     assert again.startswith("Already recorded as note 1")
-    near = await call("add_entity_note", entity_id=1, event_date="2026-01-01", note="London new work: Ada moved to the city of for her")
+    near = await call(
+        "add_entity_note", entity_id=1, event_date="2026-01-01", note="London new work: Ada moved to the city of for her"
+    )
     assert near.startswith("Not recorded")
-    forced = await call("add_entity_note", entity_id=1, event_date="2026-01-01", note="London new work: Ada moved to the city of for her", force=True)
+    forced = await call(
+        "add_entity_note",
+        entity_id=1,
+        event_date="2026-01-01",
+        note="London new work: Ada moved to the city of for her",
+        force=True,
+    )
     assert forced.startswith("Added note 2")
-    other_day = await call("add_entity_note", entity_id=1, event_date="2026-01-02", note="Ada moved to the city of London for her new work.")
+    other_day = await call(
+        "add_entity_note", entity_id=1, event_date="2026-01-02", note="Ada moved to the city of London for her new work."
+    )
     assert other_day.startswith("Added note 3")
