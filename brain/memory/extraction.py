@@ -184,7 +184,10 @@ def _joined(answers: Sequence[RawFacts]) -> RawFacts:
         items.extend(answer.items)
         counts["malformed"] += answer.malformed
         counts["excess"] += answer.excess
-    distinct = tuple({(item.text.casefold(), item.message): item for item in items}.values())
+    first: dict[tuple[str, int | None], RawFact] = {}
+    for item in items:
+        first.setdefault((item.text.casefold(), item.message), item)
+    distinct = tuple(first.values())
     counts["excess"] += len(items) - len(distinct)
     return RawFacts(
         distinct,
