@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import psycopg
 from cyclopts import App, Parameter
+from psycopg_pool import PoolTimeout
 
+from brain.catalog import CatalogError
 from brain.config.load import DEFAULT_FILE, load_config
 from brain.config.problems import ConfigError
 from brain.db.backup import BackupError
 from brain.db.migrate import MigrationError
+from brain.errors import BrainError
 from brain.local import data_folder
 from brain.local.chat_engine import MissingModelsError
 from brain.local.data_folder import DataFolderError
@@ -34,6 +37,9 @@ _EXPECTED: Final = (
     BackupError,
     PostgresFailedError,
     MissingModelsError,
+    CatalogError,
+    BrainError,
+    PoolTimeout,
     psycopg.OperationalError,
 )
 _MARKS: Final = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
@@ -82,7 +88,10 @@ def serve(*, config: ConfigOption = None) -> None:
         raise UpError("database.url is 'embedded': only `daapu up` starts that database; name a PostgreSQL for `daapu serve`")
     configure_logs()
     migrate_database(loaded.database.url)
-    _run(serve_brain(loaded))
+    try:
+        _run(serve_brain(loaded))
+    except OSError as error:  # the address is taken, or not one of this machine
+        raise UpError(error.strerror or str(error)) from error
 
 
 @app.command

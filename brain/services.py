@@ -13,6 +13,7 @@ import msgspec
 from brain.api.forwarding import TurnForwarder
 from brain.api.health import HealthChecks
 from brain.catalog import Catalog, build_catalog
+from brain.chats.erasure import ChatEraser
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.search.service import ChatSearch
 from brain.chats.service import ChatService
@@ -31,6 +32,7 @@ from brain.runs.oneshot import RunCollector
 from brain.runs.registry import RunRegistry
 from brain.runs.trace import RunTrace
 from brain.tools.assembly import ToolSets, open_tool_sets
+from brain.tools.overview import ToolOverview
 from brain.turns.loop import TurnParts
 from brain.turns.memory_recall import EltmRecall
 from brain.turns.service import TurnService, find_live_chats, open_turn_service
@@ -71,6 +73,7 @@ class Services:
     turns: TurnService
     forwarder: TurnForwarder
     tool_sets: ToolSets
+    tool_overview: ToolOverview
     measured_models: Mapping[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     """What the servers of the models reported, by catalog id."""
 
@@ -102,7 +105,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         collector = RunCollector(hand, registry, config.hand, RunTrace(enabled=config.observability.one_shot_trace))
         store = ChatStore()
         tool_sets = await stack.enter_async_context(open_tool_sets(config))
-        memory = build_memory(config, catalog, pool, hand, collector, tool_sets)
+        memory = build_memory(config, catalog, pool, hand, collector, tool_sets, ChatEraser(locks, store))
         chat_tools = tool_sets.for_chats(memory.investigator)
         turn_parts = TurnParts(
             pool=pool,
@@ -119,6 +122,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         turns = await stack.enter_async_context(open_turn_service(turn_parts, locks, address=config.hand.self_base_url))
         session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
         await stack.enter_async_context(_running(memory.worker.run(), "extraction"))
+        await stack.enter_async_context(_running(memory.reembedding.run(), "re-embedding"))
         await stack.enter_async_context(_running(memory.replays.run(), "replay"))
         async with pool.connection() as conn:
             measured = await find_measurements(conn)
@@ -142,6 +146,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             turns=turns,
             forwarder=TurnForwarder(session, turns),
             tool_sets=tool_sets,
+            tool_overview=ToolOverview(tool_sets, memory.investigator),
             measured_models={model_id: _as_object(found) for model_id, found in measured.items()},
         )
 

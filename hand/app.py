@@ -74,12 +74,7 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, on_signal)
     async with open_hand(settings) as hand:
         _ = await stop.wait()
-        drain = asyncio.create_task(hand.routes.drain())
-        hurried = asyncio.create_task(hurry.wait())
-        _ = await asyncio.wait((drain, hurried), return_when=asyncio.FIRST_COMPLETED)
-        for task in (drain, hurried):
-            _ = task.cancel()
-        _ = await asyncio.gather(drain, hurried, return_exceptions=True)
+        await hand.routes.drain(hurry)
 
 
 def _bound_port(runner: web.ServerRunner, wanted: int) -> int:

@@ -66,8 +66,6 @@ class RoundCollector:
         self.calls = CallAssembler()
         self.usage = TokenUsage()
         self.finish_reason: str | None = None
-        self.documents: int = 0
-        """Data events that were JSON: the measure of progress."""
 
     @property
     def is_complete(self) -> bool:
@@ -89,7 +87,6 @@ class RoundCollector:
             return False
         if len(found) != count:
             return False
-        self.documents += count
         for chunk in found:
             choice = chunk.choices[0]
             if choice.index != self._followed:
@@ -127,7 +124,6 @@ class RoundCollector:
         Raises:
             InBandFailure: it reports a failure.
         """
-        self.documents += 1
         self.flush()
         chunk = as_object(document)
         if chunk is None:

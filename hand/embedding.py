@@ -25,7 +25,7 @@ class _Entry(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     data: list[_Entry]
-    usage: Raw | None = None
+    usage: Raw = Raw(b"null")
 
 
 _answer_decoder = msgspec.json.Decoder(_Answer)
@@ -95,8 +95,8 @@ def read_answer(body: bytes, expected: int) -> EmbedAnswer:
     return EmbedAnswer([entry.embedding for entry in entries], dimensions, _read_usage(answer.usage))
 
 
-def _read_usage(raw: Raw | None) -> EmbedUsage | None:
-    usage = as_object(msgspec.json.decode(raw)) if raw is not None else None
+def _read_usage(raw: Raw) -> EmbedUsage | None:
+    usage = as_object(msgspec.json.decode(raw))
     if usage is None:
         return None
     prompt, total = usage.get("prompt_tokens"), usage.get("total_tokens")

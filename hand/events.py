@@ -12,7 +12,7 @@ from hand.textio import without_surrogates
 from hand.thoughts import Channel
 from shared_protocol.codec import encode_run_event
 from shared_protocol.run import ErrorEvent, RunEvent
-from shared_protocol.sse import CONNECTED_COMMENT, HEARTBEAT_SECONDS, PING_COMMENT
+from shared_protocol.sse import CONNECTED_COMMENT, PING_COMMENT
 
 HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Connection": "keep-alive"}
 
@@ -32,7 +32,7 @@ class EventStream:
     trickling stream consists of.
     """
 
-    def __init__(self, request: web.BaseRequest, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
+    def __init__(self, request: web.BaseRequest, heartbeat_seconds: float) -> None:
         self._request = request
         self._response = web.StreamResponse(headers=HEADERS)
         self._transport: asyncio.Transport | None = None

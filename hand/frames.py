@@ -55,6 +55,8 @@ class FrameDecoder:
         self._data: list[bytes] = []
         self._raw: list[bytes] = []
         self.done: bool = False
+        self.documents: int = 0
+        """Data events that were JSON so far: the measure of progress."""
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come.
@@ -123,8 +125,10 @@ class FrameDecoder:
         front = b"".join((*self._partial, data[:end]))
         if not front.startswith(b"data: {"):
             return data
-        if not self._consumer.take_usual(b"[%b]" % front[6:].replace(b"\n\ndata: ", b","), front.count(_GAP) + 1):
+        count = front.count(_GAP) + 1
+        if not self._consumer.take_usual(b"[%b]" % front[6:].replace(b"\n\ndata: ", b","), count):
             return data
+        self.documents += count
         self._partial = []
         return data[end + 2 :]
 
@@ -144,7 +148,9 @@ class FrameDecoder:
                     self._raw.append(line)
                 elif len(pending) == 1 and not self._event:
                     text = pending.pop()
-                    if not self._consumer.take_usual(b"[%b]" % text, 1):
+                    if self._consumer.take_usual(b"[%b]" % text, 1):
+                        self.documents += 1
+                    else:
                         self._take_data(text, "")
                 else:
                     self._dispatch()
@@ -229,6 +235,7 @@ class FrameDecoder:
             self._consume(document, event)
 
     def _consume(self, document: object, event: str) -> None:
+        self.documents += 1
         if isinstance(document, list):
             for element in document:  # pyright: ignore[reportUnknownVariableType]  # any JSON, told apart by the consumer
                 self._consumer.take_document(element, event)  # pyright: ignore[reportUnknownArgumentType]  # likewise

@@ -89,8 +89,8 @@ class StreamReader:
             self._fail(problem)
             return
         self._out.flush()
-        if self.collector.documents != self._documents:
-            self._documents = self.collector.documents
+        if self._decoder.documents != self._documents:
+            self._documents = self._decoder.documents
             self._progress_at = self._loop.time()
             if self.collector.is_complete:
                 self._arm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import aiohttp
@@ -23,6 +24,7 @@ from shared_protocol.errors import STATUS_BY_TYPE, ErrorBody, ErrorInfo
 BODY_CAP_BYTES = 50 * 1024 * 1024
 REQUEST_ID_HEADER = "x-request-id"
 _LONGEST_REQUEST_ID = 128
+_LAST_EVENT_SECONDS = 2.0
 _JSON = "application/json"
 _HEALTH = b'{"ok":true,"version":"%b"}' % __version__.encode()
 
@@ -72,26 +74,28 @@ class Routes:
             self._services.log.unexpected("", problem)
             return answer_error(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
 
-    async def drain(self) -> None:
-        """Take no new run, let those in flight finish up to the limit, then end them with an error event."""
+    async def drain(self, hurry: asyncio.Event) -> None:
+        """Take no new run, let those in flight finish up to the limit or until ``hurry``, then end them with an error event."""
         self._is_draining = True
         self._services.log.stopping(len(self._runs), self._settings.drain_seconds)
+        waits = {asyncio.create_task(event.wait()) for event in (self._no_runs, hurry)}
         try:
-            async with asyncio.timeout(self._settings.drain_seconds):
+            _ = await asyncio.wait(waits, timeout=self._settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                _ = wait.cancel()
+            _ = await asyncio.gather(*waits, return_exceptions=True)
+        for run in list(self._runs):
+            run.stop()
+        # A run that has been told to stop only writes its last event; a brain that does not read it is not waited for.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EVENT_SECONDS):
                 _ = await self._no_runs.wait()
-        except TimeoutError:
-            for run in list(self._runs):
-                run.stop()
-            try:
-                async with asyncio.timeout(2):
-                    _ = await self._no_runs.wait()
-            except TimeoutError:
-                return
 
     async def _run(self, request: web.BaseRequest) -> web.StreamResponse:
         self._refuse_when_draining()
         order = read_run_order(await read_body(request))
-        out = EventStream(request)
+        out = EventStream(request, self._settings.heartbeat_seconds)
         run = Run(self._services, order, out)
         self._runs.add(run)
         self._no_runs.clear()

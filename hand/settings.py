@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from shared_protocol.sse import HEARTBEAT_SECONDS
+
 DEFAULT_PORT = 3100
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_DRAIN_SECONDS = 20.0
@@ -23,6 +25,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     metrics_public: bool = False
     drain_seconds: float = DEFAULT_DRAIN_SECONDS
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    """Not a variable: tests shorten it."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

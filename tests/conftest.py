@@ -147,6 +147,18 @@ def database_server() -> dict[str, str]:
 
 
 @pytest.fixture
+def data_home() -> Generator[Path]:
+    """A folder for the data of a whole system, with a short path that other accounts may pass through.
+
+    Not below ``tmp_path``: every pytest closes that tree to other accounts when it starts, and under root the database runs as another one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="daapu-home-"))
+    folder.chmod(0o711)
+    yield folder / "home"
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
 def empty_database_url(database_server: dict[str, str]) -> Generator[str]:
     """A database without any table, for tests of the migrations themselves."""
     yield from _fresh(database_server["admin"], "template1")

@@ -50,7 +50,7 @@ export default defineConfig({
   },
   build: {
     target: 'es2022',
-    modulePreload: { polyfill: false },
+    modulePreload: false,
     manifest: true,
     assetsInlineLimit: 0,
   },
@@ -59,6 +59,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     environment: 'jsdom',
     setupFiles: ['./src/test-setup.ts'],
+    pool: 'threads',
     sequence: { shuffle: true },
     restoreMocks: true,
   },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,28 @@ if TYPE_CHECKING:
 DEFAULT_MAX_SIZE: Final = 20
 OPEN_TIMEOUT_S: Final = 15.0
 """How long a start waits for the first connection before it says that the database does not answer."""
+
+
+class CancellablePool(AsyncConnectionPool[AsyncConnection]):
+    """A pool that never swallows a cancellation.
+
+    psycopg_pool hands the connection out and forgets the cancellation when both arrive in one turn of the loop: an endless
+    task that is being stopped would then go on for ever.
+    """
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection:  # noqa: ASYNC109 - the signature of the base class
+        """Return a connection, as the base class does.
+
+        Raises:
+            asyncio.CancelledError: the task was cancelled meanwhile; the connection is back in the pool.
+        """
+        task = asyncio.current_task()
+        before = 0 if task is None else task.cancelling()
+        conn = await super().getconn(timeout)
+        if task is not None and task.cancelling() > before:
+            await self.putconn(conn)
+            raise asyncio.CancelledError
+        return conn
 
 
 @asynccontextmanager
@@ -35,7 +58,7 @@ async def open_pool(
     Raises:
         psycopg_pool.PoolTimeout: the database did not answer within ``OPEN_TIMEOUT_S``.
     """
-    pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
+    pool = CancellablePool(
         url,
         connection_class=AsyncConnection,
         kwargs={"autocommit": True, "application_name": f"daapu-{name}"},
@@ -44,7 +67,7 @@ async def open_pool(
         timeout=timeout_s,
         name=name,
         open=False,
-        check=AsyncConnectionPool.check_connection,
+        check=CancellablePool.check_connection,
         configure=register_vector_async,
     )
     try:

@@ -13,17 +13,23 @@ from brain.jobs.service import JobService
 from brain.jobs.worker import JobWorker
 from brain.memory.digest import DigestService
 from brain.memory.embeddings import Embedder, HandEmbedder
+from brain.memory.erase import ChatErasure, Eraser
 from brain.memory.extraction import Extractor
+from brain.memory.forget import Corrections
 from brain.memory.generations import VectorSpaces
+from brain.memory.health import HealthFigures
 from brain.memory.investigator import Investigator
 from brain.memory.maintenance import Maintenance
 from brain.memory.pipeline import MemoryPipeline
+from brain.memory.provenance import Provenance
 from brain.memory.recall import Recaller
+from brain.memory.reembed import Reembedding
 from brain.memory.replay import ReplayService
 from brain.memory.rewrite import Rewriter
 from brain.memory.search import EltmSearch
 from brain.memory.store import EltmStore
 from brain.memory.tools import EltmTools
+from brain.memory.transfer import Transfer
 from brain.memory.writer import Writer
 
 if TYPE_CHECKING:
@@ -55,6 +61,12 @@ class MemoryParts:
     pipeline: MemoryPipeline
     queue: JobQueue
     worker: JobWorker
+    corrections: Corrections
+    eraser: Eraser
+    provenance: Provenance
+    transfer: Transfer
+    figures: HealthFigures
+    reembedding: Reembedding
     jobs: JobService
     digests: DigestService
     replays: ReplayService
@@ -67,8 +79,9 @@ def build_memory(
     hand: HandClient,
     collector: RunCollector,
     tool_sets: ToolSets,
+    chats: ChatErasure | None = None,
 ) -> MemoryParts:
-    """Return the memory of a configuration; nothing is opened or started here.
+    """Return the memory of a configuration; nothing is opened or started here. ``chats`` lets an erasure reach chats.
 
     Raises:
         InvalidInputError: a configured model is not in the catalog.
@@ -112,6 +125,12 @@ def build_memory(
         ),
         pipeline=pipeline,
         queue=queue,
+        corrections=Corrections(pool, spaces),
+        eraser=Eraser(pool, spaces, chats),
+        provenance=Provenance(pool),
+        transfer=Transfer(store),
+        figures=HealthFigures(pool, spaces),
+        reembedding=Reembedding(pool, spaces, maintenance),
         worker=worker,
         jobs=JobService(pool, worker.wake),
         digests=DigestService(pipeline, limits=config.limits),

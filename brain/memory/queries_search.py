@@ -58,15 +58,18 @@ class Candidate(msgspec.Struct, frozen=True):
     word_count: int
 
 
-async def use_iterative_scans(conn: AsyncConnection, ef_search: int) -> None:
-    """Let vector scans of this transaction go on until a filter has let enough rows through."""
-    await conn.execute(
+async def use_iterative_scans(conn: AsyncConnection, ef_search: int) -> int | None:
+    """Let vector scans of this transaction go on until a filter has let enough rows through; return the active generation."""
+    cur = await conn.execute(
         """
         SELECT set_config('hnsw.iterative_scan', 'strict_order', true),
-               set_config('hnsw.ef_search', %(ef_search)s, true)
+               set_config('hnsw.ef_search', %(ef_search)s, true),
+               (SELECT active_generation FROM eltm_vector_state)
         """,
         {"ef_search": str(ef_search)},
     )
+    row = await cur.fetchone()
+    return None if row is None or row[2] is None else int(row[2])
 
 
 async def find_near_notes_filtered(
@@ -75,14 +78,18 @@ async def find_near_notes_filtered(
     vector: HalfVector,
     note_filter: NoteFilter,
     limit: int,
+    *,
+    exact: bool,
 ) -> list[Near]:
-    """Return the notes closest to a vector among those that pass, best first."""
+    """Return the notes closest to a vector among those that pass, best first; ``exact`` asks no index of vectors."""
+    # Without the cast the order does not match the index.
+    cast = sql.SQL("") if exact else sql.SQL("::halfvec({})").format(sql.Literal(generation.dimensions))
     async with conn.cursor(row_factory=class_row(Near)) as cur:
         await cur.execute(
             sql.SQL(
                 """
                 SELECT v.note_id AS id,
-                       1 - (v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})) AS similarity
+                       1 - (v.embedding{cast} <=> %(vector)s{cast}) AS similarity
                   FROM eltm_note_vectors AS v
                   JOIN eltm_notes AS n ON n.id = v.note_id
                  WHERE v.generation = {generation} AND NOT v.hidden
@@ -92,10 +99,10 @@ async def find_near_notes_filtered(
                    AND (%(end)s::date IS NULL OR n.event_date <= %(end)s)
                    AND (%(category)s::text IS NULL
                         OR EXISTS (SELECT 1 FROM eltm_entities AS e WHERE e.id = n.entity_id AND e.category = %(category)s))
-                 ORDER BY v.embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
+                 ORDER BY v.embedding{cast} <=> %(vector)s{cast}
                  LIMIT %(limit)s
                 """,
-            ).format(dimensions=sql.Literal(generation.dimensions), generation=sql.Literal(generation.id)),
+            ).format(cast=cast, generation=sql.Literal(generation.id)),
             {**msgspec.structs.asdict(note_filter), "vector": vector, "limit": limit},
         )
         return await cur.fetchall()

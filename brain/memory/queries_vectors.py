@@ -8,6 +8,8 @@ import msgspec
 from psycopg import sql
 from psycopg.rows import class_row
 
+from brain.memory.views import Entity
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -168,8 +170,10 @@ async def put_entity_vector(conn: AsyncConnection, entity_id: int, generation: i
     """Store the vector of an entity."""
     await conn.execute(
         """
-        INSERT INTO eltm_entity_vectors (entity_id, generation, embedding)
-        VALUES (%(entity_id)s, %(generation)s, %(embedding)s)
+        INSERT INTO eltm_entity_vectors (entity_id, generation, embedding, hidden)
+        SELECT id, %(generation)s, %(embedding)s, forget_id IS NOT NULL
+          FROM eltm_entities
+         WHERE id = %(entity_id)s
             ON CONFLICT (entity_id, generation) DO UPDATE SET embedding = excluded.embedding
         """,
         {"entity_id": entity_id, "generation": generation, "embedding": vector},
@@ -197,14 +201,45 @@ async def find_near_entities(
     generation: Generation,
     vector: HalfVector,
     limit: int,
+    *,
+    exact: bool,
 ) -> list[Near]:
-    """Return the entities closest to a vector, best first."""
-    return await _nearest(conn, _NEAREST_ENTITIES, generation, vector, limit)
+    """Return the entities closest to a vector, best first; ``exact`` compares with every row instead of asking the index."""
+    statement = _EXACT_ENTITIES if exact else _NEAREST_ENTITIES
+    return await _nearest(conn, statement, generation, vector, limit)
 
 
-async def find_near_notes(conn: AsyncConnection, generation: Generation, vector: HalfVector, limit: int) -> list[Near]:
-    """Return the notes closest to a vector, best first."""
-    return await _nearest(conn, _NEAREST_NOTES, generation, vector, limit)
+async def find_near_notes(
+    conn: AsyncConnection,
+    generation: Generation,
+    vector: HalfVector,
+    limit: int,
+    *,
+    exact: bool,
+) -> list[Near]:
+    """Return the notes closest to a vector, best first; ``exact`` compares with every row instead of asking the index."""
+    statement = _EXACT_NOTES if exact else _NEAREST_NOTES
+    return await _nearest(conn, statement, generation, vector, limit)
+
+
+async def has_more_note_vectors(conn: AsyncConnection, generation: int, count: int) -> bool:
+    """Whether a generation holds more notes than ``count``."""
+    cur = await conn.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM eltm_note_vectors WHERE generation = %(generation)s LIMIT %(count)s + 1) AS seen",
+        {"generation": generation, "count": count},
+    )
+    row = await cur.fetchone()
+    return row is not None and int(row[0]) > count
+
+
+async def has_more_entity_vectors(conn: AsyncConnection, generation: int, count: int) -> bool:
+    """Whether a generation holds more entities than ``count``."""
+    cur = await conn.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM eltm_entity_vectors WHERE generation = %(generation)s LIMIT %(count)s + 1) AS seen",
+        {"generation": generation, "count": count},
+    )
+    row = await cur.fetchone()
+    return row is not None and int(row[0]) > count
 
 
 async def find_entities_near_entity(
@@ -276,6 +311,21 @@ SELECT entity_id AS id, 1 - (embedding::halfvec({dimensions}) <=> %(vector)s::ha
  ORDER BY embedding::halfvec({dimensions}) <=> %(vector)s::halfvec({dimensions})
  LIMIT %(limit)s
 """
+# Without the cast the order does not match the index.
+_EXACT_NOTES: LiteralString = """
+SELECT note_id AS id, 1 - (embedding <=> %(vector)s) AS similarity
+  FROM eltm_note_vectors
+ WHERE generation = {generation} AND NOT hidden
+ ORDER BY embedding <=> %(vector)s
+ LIMIT %(limit)s
+"""
+_EXACT_ENTITIES: LiteralString = """
+SELECT entity_id AS id, 1 - (embedding <=> %(vector)s) AS similarity
+  FROM eltm_entity_vectors
+ WHERE generation = {generation} AND NOT hidden
+ ORDER BY embedding <=> %(vector)s
+ LIMIT %(limit)s
+"""
 
 
 async def _nearest(
@@ -291,3 +341,28 @@ async def _nearest(
             {"vector": vector, "limit": limit},
         )
         return await cur.fetchall()
+
+
+async def get_entities_to_embed(conn: AsyncConnection, entity_ids: Sequence[int]) -> dict[int, Entity]:
+    """Return entities, forgotten ones included, by id in ascending order."""
+    async with conn.cursor(row_factory=class_row(Entity)) as cur:
+        await cur.execute(
+            "SELECT id, canonical_name, category FROM eltm_entities WHERE id = ANY(%(ids)s) ORDER BY id",
+            {"ids": list(entity_ids)},
+        )
+        return {entity.id: entity for entity in await cur.fetchall()}
+
+
+async def lock_entities_in_order(conn: AsyncConnection, entity_ids: Sequence[int]) -> None:
+    """Lock entities, forgotten ones included, in ascending order of id."""
+    await conn.execute(
+        "SELECT id FROM eltm_entities WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
+        {"ids": list(entity_ids)},
+    )
+
+
+async def read_active_generation(conn: AsyncConnection) -> int | None:
+    """Return the id of the generation that serves."""
+    cur = await conn.execute("SELECT active_generation FROM eltm_vector_state")
+    row = await cur.fetchone()
+    return None if row is None or row[0] is None else int(row[0])

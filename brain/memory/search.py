@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
     from brain.memory.generations import QueryVector, VectorSpaces
+    from brain.memory.queries_vectors import Near
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -34,7 +36,13 @@ COMMON_NOTES: Final = 4_000
 NAMED_LIMIT: Final = 20
 SPELLING_FLOOR: Final = 0.5
 
+EXACT_ROWS: Final = 4_000
+"""Up to this many vectors are compared one by one."""
+EF_SEARCH: Final = 100
+MAX_EF_SEARCH: Final = 1_000
+
 EntityId: TypeAlias = int
+HasMore: TypeAlias = Callable[["AsyncConnection", int, int], Awaitable[bool]]
 Similarities: TypeAlias = dict[int, float]
 
 
@@ -83,6 +91,7 @@ class EltmSearch:
         self._spaces = spaces
         self._entity_threshold = entity_threshold
         self._note_threshold = note_threshold
+        self._large: set[tuple[int, HasMore]] = set()
 
     async def search(
         self,
@@ -147,7 +156,7 @@ class EltmSearch:
         similar: Similarities = {}
         if vector is not None:
             floor = self._floor(vector, self._entity_threshold)
-            hits = await queries_vectors.find_near_entities(conn, vector.generation, vector.vector, wanted)
+            hits = await self._near_entities(conn, vector, wanted)
             similar = {hit.id: hit.similarity for hit in hits if hit.similarity >= floor}
         worded = await queries_search.find_entities_by_terms(conn, query_terms(query)[:MAX_QUERY_TERMS], COMMON_NOTES, wanted)
         named = await _find_named(conn, query)
@@ -169,30 +178,54 @@ class EltmSearch:
         similar: Similarities = {}
         if vector is not None:
             floor = self._floor(vector, self._note_threshold)
-            hits = await _near_notes(conn, vector, note_filter, wanted)
+            hits = await self._near_notes(conn, vector, note_filter, wanted)
             similar = {hit.id: hit.similarity for hit in hits if hit.similarity >= floor}
         terms = query_terms(query)[:MAX_QUERY_TERMS]
         worded = await queries_search.find_notes_by_terms(conn, terms, note_filter, COMMON_NOTES, wanted)
         ranked = fuse(list(similar), [hit.id for hit in worded], [])
         return await _note_hits(conn, ranked[:limit], similar)
 
+    async def _near_notes(
+        self,
+        conn: AsyncConnection,
+        vector: QueryVector,
+        note_filter: NoteFilter,
+        limit: int,
+    ) -> list[Near]:
+        generation = vector.generation
+        await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, limit), MAX_EF_SEARCH))
+        exact = await self._is_small(conn, generation.id, queries_vectors.has_more_note_vectors)
+        if note_filter.is_open:
+            return await queries_vectors.find_near_notes(conn, generation, vector.vector, limit, exact=exact)
+        return await queries_search.find_near_notes_filtered(
+            conn,
+            generation,
+            vector.vector,
+            note_filter,
+            limit,
+            exact=exact,
+        )
+
+    async def _near_entities(self, conn: AsyncConnection, vector: QueryVector, limit: int) -> list[Near]:
+        generation = vector.generation
+        exact = await self._is_small(conn, generation.id, queries_vectors.has_more_entity_vectors)
+        return await queries_vectors.find_near_entities(conn, generation, vector.vector, limit, exact=exact)
+
+    async def _is_small(self, conn: AsyncConnection, generation: int, has_more: HasMore) -> bool:
+        """Whether comparing with every row is as quick as the index, which may miss rows of a small or lopsided store."""
+        if (generation, has_more) in self._large:
+            return False
+        if await has_more(conn, generation, EXACT_ROWS):
+            # A hint, not state: only spares the count from now on.
+            self._large.add((generation, has_more))
+            return False
+        return True
+
     @staticmethod
     def _floor(vector: QueryVector, threshold: float | None) -> float:
         if threshold is not None:
             return threshold
         return vector.generation.floor if vector.generation.floor is not None else UNCALIBRATED_FLOOR
-
-
-async def _near_notes(
-    conn: AsyncConnection,
-    vector: QueryVector,
-    note_filter: NoteFilter,
-    limit: int,
-) -> list[queries_vectors.Near]:
-    await queries_search.use_iterative_scans(conn, min(max(40, limit), 1000))
-    if note_filter.is_open:
-        return await queries_vectors.find_near_notes(conn, vector.generation, vector.vector, limit)
-    return await queries_search.find_near_notes_filtered(conn, vector.generation, vector.vector, note_filter, limit)
 
 
 async def _find_named(conn: AsyncConnection, query: str) -> dict[EntityId, str]:

@@ -1,4 +1,4 @@
-"""Which tools there are: opens what the configuration names and composes the sets of chat loop and sub-agent (chat-domain 14.3)."""
+"""Which tools there are: opens what is configured, composes the sets of chat loop and sub-agent (chat-domain 14.3)."""
 
 from __future__ import annotations
 
@@ -138,16 +138,13 @@ async def open_tool_sets(config: Config) -> AsyncGenerator[ToolSets]:
         logger.warning("the shell tool is on and has no sandbox: anyone who can chat can run commands as this user")
     access = open_access(config.tool.fs.allowed_dirs, config.tool.fs.blacklists) if config.tool.fs.enabled else None
     executor = ThreadPoolExecutor(FS_THREADS, thread_name_prefix="fs")
-    owners = [asyncio.create_task(server.run(), name=f"tool server {server.namespace}") for server in servers]
     try:
+        for server in servers:
+            server.start()
         await _connect_all(servers)
         yield ToolSets(config, servers, None if access is None else FsTools(access, executor), bash)
     finally:
-        for owner in owners:
-            owner.cancel()
-        for server, ending in zip(servers, await asyncio.gather(*owners, return_exceptions=True), strict=True):
-            if not isinstance(ending, asyncio.CancelledError):
-                logger.error("tool server ended badly", namespace=server.namespace, exc_info=ending)
+        await asyncio.gather(*(server.stop() for server in servers))
         # A thread that hangs in a dead file system cannot be ended; it must not hold up the end of the brain.
         executor.shutdown(wait=False, cancel_futures=True)
 

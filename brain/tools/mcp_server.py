@@ -60,7 +60,7 @@ class _Connection:
 
 
 class McpServer:
-    """The tools of one server. ``run`` must be running, in a task of its own, for anything else to work."""
+    """The tools of one server, between ``start`` and ``stop``."""
 
     def __init__(self, namespace: str, config: McpServerConfig, connector: McpConnector) -> None:
         self.namespace = namespace
@@ -69,6 +69,8 @@ class McpServer:
         """The tools of the last listing that worked."""
         self._config = config
         self._connector = connector
+        self._owner: asyncio.Task[None] | None = None
+        self._stopping = False
         self._live: _Connection | None = None
         self._attempt: asyncio.Future[_Connection] | None = None
         self._attempts: asyncio.Queue[asyncio.Future[_Connection]] = asyncio.Queue()
@@ -94,10 +96,27 @@ class McpServer:
         """Return the configured budget for an advertised tool, 0 for other names."""
         return self.tool_budget_seconds if name in self._raw_names else 0
 
-    async def run(self) -> None:
-        """Connect whenever somebody asks, hold the connection until it is dropped. Ends by cancellation only."""
+    def start(self) -> None:
+        """Start the owner task; ``stop`` ends it."""
+        self._owner = asyncio.create_task(self._own(), name=f"tool server {self.namespace}")
+
+    async def stop(self) -> None:
+        """Disconnect and end the owner task, within bounds."""
+        self._stopping = True
+        if self._owner is None:
+            return
+        self._owner.cancel()
+        await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS + 1)
+        if not self._owner.done():
+            logger.error("tool server does not close", namespace=self.namespace)
+        elif not self._owner.cancelled() and (problem := self._owner.exception()) is not None:
+            logger.error("tool server ended badly", namespace=self.namespace, exc_info=problem)
+
+    async def _own(self) -> None:
+        """Connect whenever somebody asks, hold the connection until it is dropped."""
         try:
-            while True:
+            # The library swallows a cancellation that arrives while it ends by itself: hence the flag.
+            while not self._stopping:
                 await self._serve(await self._attempts.get())
         finally:
             if self._attempt is not None and not self._attempt.done():
@@ -179,7 +198,10 @@ class McpServer:
             self._attempt = asyncio.get_running_loop().create_future()
             # Whoever asked may be gone; `last_error` has the reason too.
             self._attempt.add_done_callback(lambda attempt: None if attempt.cancelled() else attempt.exception())
-            self._attempts.put_nowait(self._attempt)
+            if self._owner is None or self._owner.done():
+                self._attempt.set_exception(ToolTransportError(f"the tool server '{self.namespace}' is closed"))
+            else:
+                self._attempts.put_nowait(self._attempt)
         return self._attempt
 
     async def _connected(self) -> _Connection:
@@ -193,15 +215,14 @@ class McpServer:
             try:
                 await self._hold(attempt)
             except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
+                if self._stopping:
                     raise
                 self._note("the connection ended", attempt)  # the library cancelled its host task, nobody cancelled us
             except Exception as problem:  # noqa: BLE001 - the edge of the owner task: the library raises groups of anything
                 self._note(_reason(problem), attempt)
             finally:
                 self._live = None
-            if attempt.done():
+            if attempt.done() or self._stopping:
                 return
             logger.warning("tool server cannot be reached", namespace=self.namespace, attempt=number, error=self.last_error)
             if number < tries:

@@ -63,17 +63,17 @@ def test_the_lifeline_ends_a_child_where_the_kernel_cannot() -> None:
         assert lifeline.wait(5) != 0
 
 
-def test_the_database_stops_when_its_owner_is_killed_and_starts_again_on_the_same_data(tmp_path: Path) -> None:
+def test_the_database_stops_when_its_owner_is_killed_and_starts_again_on_the_same_data(data_home: Path) -> None:
     import psycopg
 
-    owner, server_pid = _child_of(DATABASE, str(tmp_path / "pg"))
+    owner, server_pid = _child_of(DATABASE, str(data_home))
     with owner:
-        with psycopg.connect(EmbeddedPostgres(tmp_path / "pg").url(), autocommit=True) as conn:
+        with psycopg.connect(EmbeddedPostgres(data_home).url(), autocommit=True) as conn:
             conn.execute("CREATE TABLE kept (x int)")
         owner.kill()
         owner.wait()
         wait_until(lambda: not is_alive(server_pid), what="the end of the database")
-    server = EmbeddedPostgres(tmp_path / "pg")
+    server = EmbeddedPostgres(data_home)
     server.start()
     try:
         with psycopg.connect(server.url()) as conn:

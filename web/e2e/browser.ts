@@ -52,7 +52,7 @@ export async function send(page: Page, text: string): Promise<void> {
 }
 
 export const stop = (page: Page) => page.getByRole('button', { name: 'Stop', exact: true });
-export const answers = (page: Page) => page.getByRole('button', { name: 'Copy answer' });
+const answers = (page: Page) => page.getByRole('button', { name: 'Copy answer' });
 
 /** Wait until no answer is running and `count` answers are stored on the page. */
 export async function answered(page: Page, count: number): Promise<void> {

@@ -95,7 +95,7 @@ class Settings:
     run_request_bytes: int = 48 * 2**20
     memory: MemoryRecall = field(default_factory=NoMemory)
     lock_places: int = 100
-    serve_locks: bool = True
+    port: int = 0
 
 
 def model_config(model_id: str = "large", **changes: Any) -> ChatModelConfig:
@@ -238,7 +238,7 @@ async def run_brain(
 ) -> AsyncGenerator[Brain]:
     settings = settings or Settings()
     async with AsyncExitStack() as stack:
-        port = free_port()
+        port = settings.port or free_port()
         address = f"http://127.0.0.1:{port}"
         models = settings.models or [model_config()]
         catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url="http://gateway/v1", llm=models)})

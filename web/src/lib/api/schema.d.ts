@@ -4,52 +4,6 @@
  */
 
 export interface paths {
-    "/api/login": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["LoginRequest"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/models": {
         parameters: {
             query?: never;
@@ -57,38 +11,38 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Model"][];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * List chat models
+         * @description Return the chat models in the order of the configuration.
+         */
+        get: operations["listModels"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Rename a chat, or set its flags
+         * @description Set any of title, pinned, archived and remember.
+         */
+        put: operations["changeChat"];
+        post?: never;
+        /**
+         * Delete a chat
+         * @description Delete a chat; what it holds is extracted into the memory later, unless ``remember=false``.
+         */
+        delete: operations["deleteChat"];
         options?: never;
         head?: never;
         patch?: never;
@@ -101,68 +55,141 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: {
-                    cursor?: string;
-                    include?: "archived" | "all";
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatPage"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * List chats, newest first
+         * @description Return a page of at most 200 chats; archived and temporary ones only with ``include``.
+         */
+        get: operations["listChats"];
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatId"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
+        /**
+         * Create an empty chat
+         * @description Create an empty chat. A temporary one is not listed, not searched and not remembered.
+         */
+        post: operations["createChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        /**
+         * Download a chat
+         * @description Return title and messages as a file; a history that breaks the rules is given as it is.
+         */
+        get: operations["exportChat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/fork/{index}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a history up to a message into a new chat
+         * @description Create a chat with the messages up to and including the assistant message at ``index``.
+         */
+        post: operations["forkChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/compactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what compactions dropped
+         * @description Return the dropped regions of a chat, oldest first.
+         */
+        get: operations["listCompactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the whole history
+         * @description Return all messages, byte for byte as stored; an unknown chat has none.
+         */
+        get: operations["readChat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/compactions/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what one compaction dropped
+         * @description Return the messages of a dropped region.
+         */
+        get: operations["readCompaction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a part of the history
+         * @description Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference.
+         */
+        get: operations["readMessages"];
+        put?: never;
+        /**
+         * Send a message and stream the answer
+         * @description Everything is checked before the first byte; what fails later is an ``error`` event.
+         */
+        post: operations["sendMessage"];
         delete?: never;
         options?: never;
         head?: never;
@@ -178,126 +205,18 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["ChatExport"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatInfo"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Create a chat from an export file
+         * @description Create a chat from an export file; the same file twice makes two chats.
+         */
+        post: operations["importChat"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/chats/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["ChatChange"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatInfo"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        post?: never;
-        delete: {
-            parameters: {
-                query?: {
-                    remember?: boolean;
-                };
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/title": {
+    "/api/chats/{chat_id}/title": {
         parameters: {
             query?: never;
             header?: never;
@@ -306,44 +225,18 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatInfo"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Let a model name the chat
+         * @description Generate and store a title. An empty chat keeps its title.
+         */
+        post: operations["generateTitle"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/chats/{id}/messages/{index}": {
+    "/api/chats/{chat_id}/messages/{index}": {
         parameters: {
             query?: never;
             header?: never;
@@ -353,375 +246,30 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        delete: {
-            parameters: {
-                query?: {
-                    expectedLength?: number;
-                };
-                header?: never;
-                path: {
-                    id: string;
-                    index: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Cut the history
+         * @description Remove the user message at ``index`` and all later messages, without extraction.
+         */
+        delete: operations["truncateChat"];
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/chats/{id}/fork/{index}": {
+    "/api/attachments/{sha256}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
-        post: {
-            parameters: {
-                query?: {
-                    expectedLength?: number;
-                };
-                header?: never;
-                path: {
-                    id: string;
-                    index: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatInfo"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/chat": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            [key: string]: unknown;
-                        }[];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Read the content of an attachment
+         * @description Return the content. It never changes under its name; only pictures, sound and film are shown in place.
+         */
+        get: operations["readAttachment"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ChatExport"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["SendRequest"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/run": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RunState"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/stop": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["StopRequest"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                202: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            state: string;
-                        };
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/chats/{id}/approvals/{callId}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: string;
-                    callId: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Decision"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
         delete?: never;
         options?: never;
         head?: never;
@@ -735,39 +283,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query: {
-                    q: string;
-                    limit?: number;
-                    cursor?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["SearchPage"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Find chats and messages
+         * @description Return titles and messages that contain every word of ``q``, newest chat first.
+         */
+        get: operations["search"];
         put?: never;
         post?: never;
         delete?: never;
@@ -783,69 +303,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Persona"][];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * List personas
+         * @description Return the default persona (id 0), then the stored ones by id.
+         */
+        get: operations["listPersonas"];
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["PersonaInput"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                201: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Persona"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Create a persona
+         * @description Create a persona.
+         */
+        post: operations["createPersona"];
         delete?: never;
         options?: never;
         head?: never;
@@ -859,38 +327,38 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["PersonaInput"][];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Download all stored personas
+         * @description Return the stored personas as a file, without the default one.
+         */
+        get: operations["exportPersonas"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/personas/{persona_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace a persona
+         * @description Replace a stored persona; the default one cannot be changed.
+         */
+        put: operations["replacePersona"];
+        post?: never;
+        /**
+         * Delete a persona
+         * @description Delete a stored persona; chats keep its id as their record.
+         */
+        delete: operations["deletePersona"];
         options?: never;
         head?: never;
         patch?: never;
@@ -905,46 +373,42 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["PersonaInput"][];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ImportSplit"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
-        };
+        /**
+         * Create personas from a file
+         * @description Create the personas of a file that do not exist yet; the first invalid entry ends it, earlier ones stay.
+         */
+        post: operations["importPersonas"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/personas/{id}": {
+    "/api/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask whether a login is needed
+         * @description Say whether this server asks for a token, and whether this client has shown it.
+         */
+        get: operations["getLogin"];
+        put?: never;
+        /**
+         * Log in
+         * @description Set the session cookie if the token is right.
+         */
+        post: operations["logIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/logout": {
         parameters: {
             query?: never;
             header?: never;
@@ -952,71 +416,113 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: number;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["PersonaInput"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Persona"];
-                    };
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
+        put?: never;
+        /**
+         * Log out
+         * @description Remove the session cookie.
+         */
+        post: operations["logOut"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        /**
+         * Say that the process answers
+         * @description Answer without asking anything else.
+         */
+        get: operations["isAlive"];
+        put?: never;
         post?: never;
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    id: number;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description error */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["Error"];
-                    };
-                };
-            };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        /**
+         * Say whether chats can be answered
+         * @description Check database, migrations, hand and embedding.
+         */
+        get: operations["isReady"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/approvals/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve or deny a tool call
+         * @description 404 for a call that was never asked about, 409 for one that has been decided.
+         */
+        post: operations["answerApproval"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The live turn: its state, or its events from the start
+         * @description JSON by default; with ``Accept: text/event-stream`` the events after ``Last-Event-ID``, or 204 without a turn.
+         */
+        get: operations["getRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/chats/{chat_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the live turn
+         * @description The upstream connection is closed within a second; the stream ends with ``stopped`` and ``done`` or ``error``.
+         */
+        post: operations["stopRun"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1071,7 +577,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/entities/{id}": {
+    "/api/eltm/entities/{entity_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1083,7 +589,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    entity_id: number;
                 };
                 cookie?: never;
             };
@@ -1118,7 +624,7 @@ export interface paths {
                 };
                 header?: never;
                 path: {
-                    id: number;
+                    entity_id: number;
                 };
                 cookie?: never;
             };
@@ -1147,7 +653,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/entities/{id}/relationships": {
+    "/api/eltm/entities/{entity_id}/relationships": {
         parameters: {
             query?: never;
             header?: never;
@@ -1161,7 +667,7 @@ export interface paths {
                 };
                 header?: never;
                 path: {
-                    id: number;
+                    entity_id: number;
                 };
                 cookie?: never;
             };
@@ -1195,7 +701,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/entities/{id}/notes": {
+    "/api/eltm/entities/{entity_id}/notes": {
         parameters: {
             query?: never;
             header?: never;
@@ -1210,7 +716,7 @@ export interface paths {
                 };
                 header?: never;
                 path: {
-                    id: number;
+                    entity_id: number;
                 };
                 cookie?: never;
             };
@@ -1244,7 +750,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/relationships/{id}/notes": {
+    "/api/eltm/relationships/{relationship_id}/notes": {
         parameters: {
             query?: never;
             header?: never;
@@ -1259,7 +765,7 @@ export interface paths {
                 };
                 header?: never;
                 path: {
-                    id: number;
+                    relationship_id: number;
                 };
                 cookie?: never;
             };
@@ -1344,7 +850,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/notes/{id}": {
+    "/api/eltm/notes/{note_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1356,7 +862,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    note_id: number;
                 };
                 cookie?: never;
             };
@@ -1391,7 +897,7 @@ export interface paths {
                 };
                 header?: never;
                 path: {
-                    id: number;
+                    note_id: number;
                 };
                 cookie?: never;
             };
@@ -1422,7 +928,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    note_id: number;
                 };
                 cookie?: never;
             };
@@ -1454,7 +960,7 @@ export interface paths {
         };
         trace?: never;
     };
-    "/api/eltm/notes/{id}/restore": {
+    "/api/eltm/notes/{note_id}/restore": {
         parameters: {
             query?: never;
             header?: never;
@@ -1468,7 +974,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    note_id: number;
                 };
                 cookie?: never;
             };
@@ -1544,7 +1050,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/jobs/{id}/retry": {
+    "/api/eltm/jobs/{job_id}/retry": {
         parameters: {
             query?: never;
             header?: never;
@@ -1558,7 +1064,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    job_id: number;
                 };
                 cookie?: never;
             };
@@ -1588,7 +1094,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/eltm/jobs/{id}": {
+    "/api/eltm/jobs/{job_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1603,7 +1109,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    id: number;
+                    job_id: number;
                 };
                 cookie?: never;
             };
@@ -2095,123 +1601,202 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Error: {
-            error: string;
+        /** Alive */
+        Alive: {
+            /** @default true */
+            ok?: boolean;
         };
-        ChatInfo: {
-            id: string;
-            title: string;
-            personaId: number;
-            createdAt?: string;
-            updatedAt?: string;
-            pinned?: boolean;
-            archived?: boolean;
-            temporary?: boolean;
-            remember?: boolean;
-            live?: boolean;
+        /** ApprovalAnswer */
+        ApprovalAnswer: {
+            /** @enum {string} */
+            decision: "approve" | "deny";
+            /**
+             * @default once
+             * @enum {string}
+             */
+            scope?: "once" | "chat";
         };
-        ChatPage: {
-            chats: components["schemas"]["ChatInfo"][];
-            nextCursor?: string;
+        /** AssistantMessage */
+        AssistantMessage: {
+            parts: (components["schemas"]["TextPart"] | components["schemas"]["ReasoningPart"] | components["schemas"]["ToolCallPart"])[];
+            createdAt?: string | null;
+            meta: components["schemas"]["Usage"];
+            finishReason: string;
+            /** @default false */
+            interrupted?: boolean;
+            /** @constant */
+            role: "assistant";
         };
-        ChatId: {
-            id: string;
+        /** AttachmentPart */
+        AttachmentPart: {
+            /** @enum {string} */
+            kind: "image" | "video" | "audio" | "file";
+            content: components["schemas"]["Base64Content"];
+            mimeType: string;
+            /** @constant */
+            type: "attachment";
         };
-        ChatChange: {
+        /** Base64Content */
+        Base64Content: {
+            base64: string;
+            /** @constant */
+            type: "base64";
+        };
+        /** ChatEdit */
+        ChatEdit: {
             title?: string;
             pinned?: boolean;
             archived?: boolean;
             remember?: boolean;
         };
+        /** ChatExport */
         ChatExport: {
             title: string;
-            messages: {
+            messages: (components["schemas"]["UserMessage"] | components["schemas"]["AssistantMessage"] | components["schemas"]["ToolResultMessage"])[];
+        };
+        /** ChatInfo */
+        ChatInfo: {
+            id: string;
+            title: string;
+            personaId: number;
+            createdAt: string;
+            updatedAt: string;
+            pinned: boolean;
+            archived: boolean;
+            temporary: boolean;
+            remember: boolean;
+        };
+        /** ChatList */
+        ChatList: {
+            chats: components["schemas"]["ListedChat"][];
+            nextCursor?: string;
+        };
+        /** Checks */
+        Checks: {
+            database: boolean;
+            migrations: boolean;
+            hand: boolean;
+            embedding: boolean | null;
+        };
+        /** CompactionInfo */
+        CompactionInfo: {
+            id: number;
+            createdAt: string;
+            droppedMessages: number;
+            rounds: number;
+        };
+        /** CreatedChat */
+        CreatedChat: {
+            id: string;
+        };
+        DigestRequest: {
+            parts: {
                 [key: string]: unknown;
             }[];
-        };
-        ImageInput: {
-            dataUrl: string;
-        };
-        SendRequest: {
-            model: string;
-            personaId: number;
-            text?: string | null;
-            images?: components["schemas"]["ImageInput"][];
-            detach?: boolean;
-            approvals?: boolean;
-            remember?: boolean;
-            replaceFrom?: number | null;
-        };
-        PendingApproval: {
-            id: string;
-            name: string;
-            args: {
-                [key: string]: unknown;
-            };
-            timeoutSeconds: number;
-        };
-        RunState: {
-            /** @enum {string} */
-            state: "idle" | "running";
-            turnId?: string;
-            startedAt?: string;
-            lastEventId?: string | null;
-            pendingApprovals?: components["schemas"]["PendingApproval"][];
-        };
-        StopRequest: {
-            keepPartial?: boolean;
-        };
-        Decision: {
-            /** @enum {string} */
-            decision: "approve" | "deny";
-            /** @enum {string} */
-            scope?: "once" | "chat";
-        };
-        Model: {
-            id: string;
-            vision: boolean;
-            contextLength: number;
-            maxOutputTokens: number;
-            capabilities?: string[];
-            embedding?: boolean;
-            demo?: boolean;
-            measured?: {
-                [key: string]: unknown;
-            } | null;
-        };
-        Persona: {
-            id: number;
-            name: string;
-            systemPrompt: string;
-            allowedNamespaces: string[];
-            remember?: boolean;
-        };
-        PersonaInput: {
-            name: string;
-            systemPrompt: string;
-            allowedNamespaces?: string[];
-            remember?: boolean;
-        };
-        ImportSplit: {
-            created: string[];
-            skipped: string[];
-        };
-        SearchHit: {
-            chatId: string;
-            title: string;
-            messageIndex: number;
-            role: string;
-            snippet: string;
-            createdAt?: string | null;
-        };
-        SearchPage: {
-            hits: components["schemas"]["SearchHit"][];
-            nextCursor?: string;
+            date?: string;
         };
         Entity: {
             id: number;
             canonicalName: string;
             category: string;
+        };
+        EntityHit: {
+            entity: components["schemas"]["Entity"];
+            score: number;
+            ranks: {
+                [key: string]: number | null;
+            };
+        };
+        EntityView: {
+            entity: components["schemas"]["Entity"];
+            noteCount: number;
+            relationshipCount: number;
+            latestNote: components["schemas"]["Note"] | null;
+            attributes: {
+                [key: string]: string;
+            };
+        };
+        Error: {
+            error: string;
+        };
+        /** ErrorBody */
+        ErrorBody: {
+            error: string;
+        };
+        /** ImageInput */
+        ImageInput: {
+            dataUrl: string;
+        };
+        Job: {
+            id: number;
+            /** @enum {string} */
+            state: "waiting" | "running" | "retrying" | "parked";
+            chatId: string | null;
+            chatTitle: string | null;
+            messages: number;
+            attempts: number;
+            lastError: string | null;
+            nextAttemptAt: string | null;
+            createdAt: string;
+        };
+        /** ListedChat */
+        ListedChat: {
+            id: string;
+            title: string;
+            personaId: number;
+            createdAt: string;
+            updatedAt: string;
+            pinned: boolean;
+            archived: boolean;
+            temporary: boolean;
+            remember: boolean;
+            live: boolean;
+        };
+        /** LoginBody */
+        LoginBody: {
+            token: string;
+        };
+        /** LoginState */
+        LoginState: {
+            required: boolean;
+            loggedIn: boolean;
+        };
+        Maintenance: {
+            enabled: boolean;
+        };
+        MemoryHits: {
+            notes: components["schemas"]["NoteHit"][];
+            entities: components["schemas"]["EntityHit"][];
+            degraded: string | null;
+        };
+        MemoryImport: {
+            entitiesCreated: number;
+            entitiesMatched: number;
+            relationshipsCreated: number;
+            relationshipsMatched: number;
+            notesInserted: number;
+            notesSkipped: number;
+            attributesWritten: number;
+            attributesKept: number;
+        };
+        /** MessagePageBody */
+        MessagePageBody: {
+            messages: unknown[];
+            firstIndex: number;
+            total: number;
+        };
+        /** ModelInfo */
+        ModelInfo: {
+            id: string;
+            vision: boolean;
+            contextLength: number;
+            maxOutputTokens: number;
+            capabilities: string[];
+            embedding: boolean;
+            demo: boolean;
+            measured: {
+                [key: string]: unknown;
+            } | null;
         };
         Note: {
             id: number;
@@ -2222,14 +1807,71 @@ export interface components {
             sources?: number;
             edited?: boolean;
         };
-        EntityView: {
-            entity: components["schemas"]["Entity"];
-            noteCount: number;
-            relationshipCount: number;
-            latestNote: components["schemas"]["Note"] | null;
-            attributes: {
-                [key: string]: string;
+        NoteChange: {
+            note?: string;
+            eventDate?: string;
+        };
+        NoteDetail: {
+            note: components["schemas"]["Note"];
+            subject: components["schemas"]["Subject"];
+            sources: components["schemas"]["Source"][];
+            history: components["schemas"]["Revision"][];
+        };
+        NoteHit: {
+            note: components["schemas"]["Note"];
+            subject: components["schemas"]["Subject"];
+            score: number;
+            ranks: {
+                [key: string]: number | null;
             };
+        };
+        /** PersonaBody */
+        PersonaBody: {
+            id: number;
+            name: string;
+            systemPrompt: string;
+            allowedNamespaces: string[];
+            remember: boolean;
+            staleNamespaces: string[];
+        };
+        /** PersonaEdit */
+        PersonaEdit: {
+            name: string;
+            systemPrompt: string;
+            /** @default [] */
+            allowedNamespaces?: string[];
+            remember?: boolean;
+        };
+        /** PersonaFileEntry */
+        PersonaFileEntry: {
+            name: string;
+            systemPrompt: string;
+            allowedNamespaces: string[];
+            /** @default true */
+            remember?: boolean;
+        };
+        /** PersonaImport */
+        PersonaImport: {
+            created: string[];
+            skipped: string[];
+        };
+        /** Readiness */
+        Readiness: {
+            ok: boolean;
+            checks: components["schemas"]["Checks"];
+        };
+        /** ReasoningPart */
+        ReasoningPart: {
+            content: string;
+            /** @constant */
+            type: "reasoning";
+        };
+        ReembedStatus: {
+            /** @enum {string} */
+            state: "idle" | "running" | "finished" | "failed";
+            entities: number;
+            notes: number;
+            error: string | null;
         };
         Relationship: {
             id: number;
@@ -2245,36 +1887,49 @@ export interface components {
             noteCount: number;
             latestNote: components["schemas"]["Note"] | null;
         };
-        Subject: {
+        ReplayStatus: {
             /** @enum {string} */
-            type: "entity" | "relationship";
-            id: number;
-            name?: string;
-            category?: string;
-            srcName?: string;
-            verb?: string;
-            dstName?: string;
-            valid?: boolean;
+            state: "idle" | "running" | "finished" | "failed";
+            messagesTotal: number;
+            windowsCompacted: number;
+            jobsQueued: number;
+            error: string | null;
         };
-        NoteHit: {
-            note: components["schemas"]["Note"];
-            subject: components["schemas"]["Subject"];
-            score: number;
-            ranks: {
-                [key: string]: number | null;
-            };
+        Revision: {
+            at: string;
+            by: string;
+            change: string;
+            before: string | null;
+            after: string | null;
         };
-        EntityHit: {
-            entity: components["schemas"]["Entity"];
-            score: number;
-            ranks: {
-                [key: string]: number | null;
-            };
+        /** SearchHit */
+        SearchHit: {
+            chatId: string;
+            title: string;
+            messageIndex: number | null;
+            role: string | null;
+            createdAt: string | null;
+            snippet: string;
         };
-        MemoryHits: {
-            notes: components["schemas"]["NoteHit"][];
-            entities: components["schemas"]["EntityHit"][];
-            degraded: string | null;
+        /** SearchPage */
+        SearchPage: {
+            hits: components["schemas"]["SearchHit"][];
+            nextCursor?: string;
+        };
+        /** SendRequest */
+        SendRequest: {
+            text?: string | null;
+            /** @default [] */
+            images?: components["schemas"]["ImageInput"][];
+            model?: string | null;
+            personaId?: number | null;
+            /** @default false */
+            detach?: boolean;
+            /** @default false */
+            approvals?: boolean;
+            /** @default true */
+            remember?: boolean;
+            replaceFrom?: number | null;
         };
         Source: {
             chatId: string | null;
@@ -2287,52 +1942,27 @@ export interface components {
             promptVersion: string | null;
             extractedAt: string | null;
         };
-        Revision: {
-            at: string;
-            by: string;
-            change: string;
-            before: string | null;
-            after: string | null;
+        /** StopRequest */
+        StopRequest: {
+            /** @default false */
+            keepPartial?: boolean;
         };
-        NoteDetail: {
-            note: components["schemas"]["Note"];
-            subject: components["schemas"]["Subject"];
-            sources: components["schemas"]["Source"][];
-            history: components["schemas"]["Revision"][];
-        };
-        NoteChange: {
-            note?: string;
-            eventDate?: string;
-        };
-        Job: {
+        Subject: {
+            /** @enum {string} */
+            type: "entity" | "relationship";
             id: number;
-            /** @enum {string} */
-            state: "waiting" | "running" | "retrying" | "parked";
-            chatId: string | null;
-            chatTitle: string | null;
-            messages: number;
-            attempts: number;
-            lastError: string | null;
-            nextAttemptAt: string | null;
-            createdAt: string;
+            name?: string;
+            category?: string;
+            srcName?: string;
+            verb?: string;
+            dstName?: string;
+            valid?: boolean;
         };
-        ReplayStatus: {
-            /** @enum {string} */
-            state: "idle" | "running" | "finished" | "failed";
-            messagesTotal: number;
-            windowsCompacted: number;
-            jobsQueued: number;
-            error: string | null;
-        };
-        ReembedStatus: {
-            /** @enum {string} */
-            state: "idle" | "running" | "finished" | "failed";
-            entities: number;
-            notes: number;
-            error: string | null;
-        };
-        Maintenance: {
-            enabled: boolean;
+        /** TextPart */
+        TextPart: {
+            text: string;
+            /** @constant */
+            type: "text";
         };
         Tool: {
             name: string;
@@ -2340,6 +1970,14 @@ export interface components {
             schema: {
                 [key: string]: unknown;
             };
+        };
+        /** ToolCallPart */
+        ToolCallPart: {
+            id: string;
+            tool: string;
+            args: unknown;
+            /** @constant */
+            type: "tool_call";
         };
         ToolNamespace: {
             namespace: string;
@@ -2353,24 +1991,41 @@ export interface components {
             /** @enum {string} */
             approval: "never" | "ask";
         };
-        LoginRequest: {
-            token: string;
+        /** ToolResultMessage */
+        ToolResultMessage: {
+            parts: (components["schemas"]["ToolResultPart"] | unknown)[];
+            createdAt?: null;
+            meta?: null;
+            finishReason?: null;
+            /** @constant */
+            role: "tool_result";
         };
-        MemoryImport: {
-            entitiesCreated: number;
-            entitiesMatched: number;
-            relationshipsCreated: number;
-            relationshipsMatched: number;
-            notesInserted: number;
-            notesSkipped: number;
-            attributesWritten: number;
-            attributesKept: number;
+        /** ToolResultPart */
+        ToolResultPart: {
+            id: string;
+            tool: string;
+            parts: (components["schemas"]["TextPart"] | components["schemas"]["AttachmentPart"])[];
+            /** @default false */
+            isError?: boolean;
+            /** @constant */
+            type: "tool_result";
         };
-        DigestRequest: {
-            parts: {
-                [key: string]: unknown;
-            }[];
-            date?: string;
+        /** Usage */
+        Usage: {
+            inputTokens: number;
+            outputTokens: number;
+            totalTokens: number;
+            modelId?: string | null;
+            cachedTokens?: number | null;
+        };
+        /** UserMessage */
+        UserMessage: {
+            parts: (components["schemas"]["TextPart"] | components["schemas"]["AttachmentPart"])[];
+            createdAt?: string | null;
+            meta?: null;
+            finishReason?: null;
+            /** @constant */
+            role: "user";
         };
     };
     responses: never;
@@ -2380,4 +2035,1295 @@ export interface components {
     pathItems: never;
 }
 export type $defs = Record<string, never>;
-export type operations = Record<string, never>;
+export interface operations {
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelInfo"][];
+                };
+            };
+        };
+    };
+    changeChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatEdit"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatInfo"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    deleteChat: {
+        parameters: {
+            query?: {
+                remember?: "true" | "false";
+            };
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state does not allow it: the chat is busy, or the history has changed. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not now: maintenance mode, too many running chats, or the database is away. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listChats: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                include?: "archived" | "all" | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatList"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    createChat: {
+        parameters: {
+            query?: {
+                temporary?: "true" | "false";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedChat"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    exportChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The export file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatExport"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    forkChat: {
+        parameters: {
+            query?: {
+                /** @description How many messages the client believes there are; 409 if there are not */
+                expectedLength?: number | null;
+            };
+            header?: never;
+            path: {
+                chat_id: string;
+                index: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatInfo"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state does not allow it: the chat is busy, or the history has changed. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listCompactions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionInfo"][];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages in the neutral format */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": (components["schemas"]["UserMessage"] | components["schemas"]["AssistantMessage"] | components["schemas"]["ToolResultMessage"])[];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readCompaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages in the neutral format */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": (components["schemas"]["UserMessage"] | components["schemas"]["AssistantMessage"] | components["schemas"]["ToolResultMessage"])[];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readMessages: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessagePageBody"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    sendMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendRequest"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Bad request syntax or unsupported method */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status_code: number;
+                        detail: string;
+                        extra?: null | {
+                            [key: string]: unknown;
+                        } | unknown[];
+                    };
+                };
+            };
+        };
+    };
+    importChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatExport"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatInfo"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    generateTitle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatInfo"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A model or gateway failed; the message tells the chain of causes. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    truncateChat: {
+        parameters: {
+            query?: {
+                /** @description How many messages the client believes there are; 409 if there are not */
+                expectedLength?: number | null;
+            };
+            header?: never;
+            path: {
+                chat_id: string;
+                index: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The present state does not allow it: the chat is busy, or the history has changed. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description An unexpected failure, or a stored chat that breaks its rules. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not now: maintenance mode, too many running chats, or the database is away. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    readAttachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listPersonas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonaBody"][];
+                };
+            };
+        };
+    };
+    createPersona: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonaEdit"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonaBody"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    exportPersonas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonaFileEntry"][];
+                };
+            };
+        };
+    };
+    replacePersona: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                persona_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonaEdit"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonaBody"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    deletePersona: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                persona_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description What the request names does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    importPersonas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonaFileEntry"][];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonaImport"];
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    getLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginState"];
+                };
+            };
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginBody"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description The request breaks a rule; the message says which. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description A token is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is over a limit; the message names it. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The body is not application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    logOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+        };
+    };
+    isAlive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alive"];
+                };
+            };
+        };
+    };
+    isReady: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /** @description Something is missing */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    answerApproval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApprovalAnswer"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": null;
+                };
+            };
+            /** @description Bad request syntax or unsupported method */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status_code: number;
+                        detail: string;
+                        extra?: null | {
+                            [key: string]: unknown;
+                        } | unknown[];
+                    };
+                };
+            };
+        };
+    };
+    getRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Bad request syntax or unsupported method */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status_code: number;
+                        detail: string;
+                        extra?: null | {
+                            [key: string]: unknown;
+                        } | unknown[];
+                    };
+                };
+            };
+        };
+    };
+    stopRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                chat_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopRequest"];
+            };
+        };
+        responses: {
+            /** @description Request accepted, processing continues off-line */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Bad request syntax or unsupported method */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status_code: number;
+                        detail: string;
+                        extra?: null | {
+                            [key: string]: unknown;
+                        } | unknown[];
+                    };
+                };
+            };
+        };
+    };
+}

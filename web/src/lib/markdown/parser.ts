@@ -14,3 +14,11 @@ export const parser = new MarkdownIt({
 });
 
 parser.use(formulas).use(autolinks);
+
+// The page has headings of its own above an answer, so those of the answer begin two levels lower.
+parser.core.ruler.push('lower_headings', (state) => {
+  for (const token of state.tokens) {
+    const level = /^h([1-6])$/.exec(token.tag)?.[1];
+    if (level) token.tag = `h${Math.min(6, Number(level) + 2)}`;
+  }
+});

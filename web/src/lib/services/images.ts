@@ -1,8 +1,8 @@
 // Pictures on their way into a message: checked, made smaller where they are large, turned into data URLs.
 
-export const MAX_BYTES = 8 * 1024 * 1024;
-export const MAX_EDGE = 1568;
-export const ACCEPTED = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_EDGE = 1568;
+const ACCEPTED = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 export type ImageProblem = 'type' | 'size' | 'broken';
 

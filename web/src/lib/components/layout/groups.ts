@@ -10,8 +10,8 @@ export interface Group {
 const DAY = 86_400_000;
 
 /** When a chat was made: said by the server, or by the milliseconds that its id begins with. */
-export function createdAt(chat: ChatInfo): number {
-  const said = chat.createdAt ? Date.parse(chat.createdAt) : Number.NaN;
+function createdAt(chat: ChatInfo): number {
+  const said = Date.parse(chat.createdAt);
   return Number.isNaN(said) ? Number.parseInt(chat.id, 10) : said;
 }
 

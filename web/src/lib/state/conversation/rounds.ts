@@ -5,9 +5,9 @@ import type {
   Message,
   ToolResultMessage,
   UserMessage,
-} from '../../api/wire';
+} from '../../api/types';
 
-export interface ToolResult {
+interface ToolResult {
   content: string;
   isError: boolean;
   images: string[];
@@ -21,12 +21,12 @@ export interface Approval {
   error: string | null;
 }
 
-export interface TextSegment {
+interface TextSegment {
   kind: 'text';
   text: string;
 }
 
-export interface ReasoningSegment {
+interface ReasoningSegment {
   kind: 'reasoning';
   text: string;
 }
@@ -42,12 +42,12 @@ export interface ToolSegment {
 
 export type Segment = TextSegment | ReasoningSegment | ToolSegment;
 
-export interface UserView {
+interface UserView {
   /** Position in the stored history. */
   index: number;
   text: string;
   images: string[];
-  createdAt: string | undefined;
+  createdAt: string | null;
   /** The summary that a compaction left in place of older messages. */
   summary: boolean;
   /** Whether the history may be cut here (the rule of truncation). */
@@ -62,7 +62,7 @@ export interface Round {
   answerIndex: number | null;
   finishReason: string | null;
   interrupted: boolean;
-  modelId: string | undefined;
+  modelId: string | null;
   tokens: { input: number; output: number } | null;
 }
 
@@ -84,7 +84,7 @@ export function roundsOf(messages: readonly Message[]): Round[] {
   return rounds;
 }
 
-export function emptyRound(key: string, user: UserView | null): Round {
+function emptyRound(key: string, user: UserView | null): Round {
   return {
     key,
     user,
@@ -92,7 +92,7 @@ export function emptyRound(key: string, user: UserView | null): Round {
     answerIndex: null,
     finishReason: null,
     interrupted: false,
-    modelId: undefined,
+    modelId: null,
     tokens: null,
   };
 }
@@ -106,7 +106,7 @@ function userView(message: UserMessage, index: number, messages: readonly Messag
     index,
     text: summary ? text.slice(SUMMARY.length) : text,
     images: message.parts.flatMap((part) => (part.type === 'attachment' ? imagesOf(part) : [])),
-    createdAt: message.createdAt,
+    createdAt: message.createdAt ?? null,
     summary,
     editable: !summary && (index === 0 || messages[index - 1]?.role === 'assistant'),
   };
@@ -123,7 +123,14 @@ function addAssistant(round: Round, message: AssistantMessage, index: number): v
       round.segments.push({ kind: 'reasoning', text: part.content });
     else {
       const { id, tool, args } = part;
-      round.segments.push({ kind: 'tool', id, name: tool, args, result: null, approval: null });
+      round.segments.push({
+        kind: 'tool',
+        id,
+        name: tool,
+        args: args as Record<string, unknown>,
+        result: null,
+        approval: null,
+      });
     }
   }
   round.answerIndex = index;
@@ -144,7 +151,7 @@ function addResult(round: Round, message: ToolResultMessage): void {
       content: part.parts
         .flatMap((piece) => (piece.type === 'text' ? [piece.text] : []))
         .join('\n'),
-      isError: part.isError,
+      isError: part.isError ?? false,
       images: part.parts.flatMap((piece) => (piece.type === 'attachment' ? imagesOf(piece) : [])),
     };
   }

@@ -1,0 +1,5 @@
+"""The faults suite uses the brain and the scripted hand of the turn tests."""
+
+from tests.integration.turns.conftest import brain, hand
+
+__all__ = ["brain", "hand"]
