@@ -77,6 +77,11 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "openapi": build_openapi(described_routes()),
         "turns": services.turns,
         "forwarder": services.forwarder,
+        "memory": services.memory,
+        "jobs": services.memory.jobs,
+        "digests": services.memory.digests,
+        "replays": services.memory.replays,
+        "tool_overview": services.tool_overview,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 

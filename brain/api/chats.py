@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, FromQuery, JSONBody
-from msgspec import UNSET, Meta
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET
 
 from brain.api.errors import error_answers
 from brain.api.wire import (
@@ -31,13 +31,17 @@ from brain.chats.titles import TitleGenerator
 from brain.chats.transfer import MAX_PAGE, ChatReader
 from shared_protocol.messages import Message
 
+MAX_INDEX: Final = 2**31 - 1
 JSON: Final = "application/json"
 IMMUTABLE: Final = "private, max-age=31536000, immutable"
 _SHOWN_INLINE: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/")
 _HISTORY: Final = {200: ResponseSpec(tuple[Message, ...], generate_examples=False, description="Messages in the neutral format")}
 _EXPORT: Final = {200: ResponseSpec(ChatExport, generate_examples=False, description="The export file")}
 
-ExpectedLength = Annotated[int | None, Meta(description="Number of messages the client believes there are; 409 if wrong")]
+ExpectedLength: TypeAlias = Annotated[
+    int | None,
+    QueryParameter(name="expectedLength", description="How many messages the client believes there are; 409 if there are not"),
+]
 
 
 class ChatController(Controller):
@@ -133,7 +137,7 @@ class ChatController(Controller):
         chat_id: FromPath[str],
         index: FromPath[int],
         chats: NamedDependency[ChatService],
-        expected_length: Annotated[FromQuery[int | None], Meta()] = None,
+        expected_length: ExpectedLength = None,
     ) -> None:
         """Remove the user message at ``index`` and all later messages, without extraction."""
         await chats.truncate(chat_id, index, expected_length=expected_length)
@@ -149,7 +153,7 @@ class ChatController(Controller):
         chat_id: FromPath[str],
         index: FromPath[int],
         chats: NamedDependency[ChatService],
-        expected_length: FromQuery[int | None] = None,
+        expected_length: ExpectedLength = None,
     ) -> ChatInfo:
         """Create a chat with the messages up to and including the assistant message at ``index``."""
         return chat_info(await chats.fork(chat_id, index, expected_length=expected_length))
@@ -174,8 +178,8 @@ class ChatController(Controller):
         self,
         chat_id: FromPath[str],
         reader: NamedDependency[ChatReader],
-        before: FromQuery[Annotated[int, Meta(ge=0)] | None] = None,
-        limit: FromQuery[Annotated[int, Meta(ge=1, le=MAX_PAGE)]] = 100,
+        before: Annotated[int | None, QueryParameter(ge=0, le=MAX_INDEX)] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 100,
     ) -> MessagePageBody:
         """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
         page = await reader.read_page(chat_id, before, limit)

@@ -162,9 +162,7 @@ class EltmSearch:
         named = await _find_named(conn, query)
         ranked = fuse(list(similar), [hit.id for hit in worded], list(named))[:limit]
         views = await queries_views.get_entity_views(conn, [hit.id for hit in ranked])
-        return [
-            EntityHit(views[hit.id], hit.score, hit.ranks, similar.get(hit.id)) for hit in ranked if hit.id in views
-        ]
+        return [EntityHit(views[hit.id], hit.score, hit.ranks, similar.get(hit.id)) for hit in ranked if hit.id in views]
 
     async def _rank_notes(
         self,
@@ -261,5 +259,3 @@ def _check(text: str, note_limit: int, entity_limit: int, note_filter: NoteFilte
     if not query and (note_limit or entity_limit):
         raise InvalidInputError("the text to search for must not be blank")
     return query
-
-

@@ -15,7 +15,9 @@ import regex
 _DENSE: Final = r"\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}" + (
     r"\p{Script_Extensions=Hangul}\p{Script_Extensions=Thai}\p{Script_Extensions=Lao}\p{Script_Extensions=Khmer}"
 )
-_PIECE: Final = regex.compile(rf"(?P<dense>[{_DENSE}--[\p{{P}}\p{{S}}]]+)|(?P<word>[\p{{L}}\p{{M}}\p{{N}}--[{_DENSE}]]+)", regex.V1)
+_PIECE: Final = regex.compile(
+    rf"(?P<dense>[{_DENSE}--[\p{{P}}\p{{S}}]]+)|(?P<word>[\p{{L}}\p{{M}}\p{{N}}--[{_DENSE}]]+)", regex.V1
+)
 _PLAIN_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]+", regex.V1)
 _COMPOUND: Final = regex.compile(r"[\p{L}\p{N}]+(?:[-_./:@+#'’][\p{L}\p{N}]+)+", regex.V1)
 
@@ -36,7 +38,9 @@ STOPWORDS: Final = frozenset(_STOP_LIST.split())
 def words_of(text: str) -> list[str]:
     """Return the terms of a text in reading order, repetitions included."""
     folded = fold(text)
-    terms: list[str] = [compound.group()[:MAX_TERM_CHARS] for compound in _COMPOUND.finditer(folded) if _is_code(compound.group())]
+    terms: list[str] = [
+        compound.group()[:MAX_TERM_CHARS] for compound in _COMPOUND.finditer(folded) if _is_code(compound.group())
+    ]
     for piece in _PIECE.finditer(folded):
         dense = piece.group("dense")
         if dense is not None:
@@ -100,9 +104,30 @@ def stem(word: str) -> str:
 
 _LATIN_ACCENT: Final = regex.compile(r"(\p{Script=Latin})\p{M}+", regex.V1)
 _ENDINGS: Final = (
-    ("ational", "ate"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("ations", "ate"), ("ation", "ate"),
-    ("ments", ""), ("ment", ""), ("ingly", ""), ("edly", ""), ("sses", "ss"), ("iest", "y"), ("ier", "y"), ("ies", "y"), ("ied", "y"),
-    ("ings", ""), ("ing", ""), ("ers", ""), ("er", ""), ("ed", ""), ("ly", ""), ("es", ""), ("'s", ""), ("s", ""),
+    ("ational", "ate"),
+    ("iveness", "ive"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("ations", "ate"),
+    ("ation", "ate"),
+    ("ments", ""),
+    ("ment", ""),
+    ("ingly", ""),
+    ("edly", ""),
+    ("sses", "ss"),
+    ("iest", "y"),
+    ("ier", "y"),
+    ("ies", "y"),
+    ("ied", "y"),
+    ("ings", ""),
+    ("ing", ""),
+    ("ers", ""),
+    ("er", ""),
+    ("ed", ""),
+    ("ly", ""),
+    ("es", ""),
+    ("'s", ""),
+    ("s", ""),
 )
 
 
