@@ -169,23 +169,6 @@ class ChatController(Controller):
         return Response(await reader.read_history(chat_id), media_type=JSON)
 
     @get(
-        "/{chat_id:str}/messages",
-        operation_id="readMessages",
-        summary="Read a part of the history",
-        responses=error_answers(400, 404, 500),
-    )
-    async def read_messages(
-        self,
-        chat_id: FromPath[str],
-        reader: NamedDependency[ChatReader],
-        before: Annotated[int | None, QueryParameter(ge=0, le=MAX_INDEX)] = None,
-        limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 100,
-    ) -> MessagePageBody:
-        """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
-        page = await reader.read_page(chat_id, before, limit)
-        return MessagePageBody(page.messages, page.first_index, page.total)
-
-    @get(
         "/{chat_id:str}/export",
         operation_id="exportChat",
         summary="Download a chat",
@@ -223,6 +206,29 @@ class ChatController(Controller):
     ) -> Response[bytes]:
         """Return the messages of a dropped region."""
         return Response(await reader.read_drop(chat_id, n), media_type=JSON)
+
+
+class MessagePages(Controller):
+    """Histories in parts. Inherited by the controller of turns: the framework wants all methods of a path in one controller."""
+
+    path = "/api/chats/{chat_id:str}"
+
+    @get(
+        "/messages",
+        operation_id="readMessages",
+        summary="Read a part of the history",
+        responses=error_answers(400, 404, 500),
+    )
+    async def read_messages(
+        self,
+        chat_id: FromPath[str],
+        reader: NamedDependency[ChatReader],
+        before: Annotated[int | None, QueryParameter(ge=0, le=MAX_INDEX)] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 100,
+    ) -> MessagePageBody:
+        """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
+        page = await reader.read_page(chat_id, before, limit)
+        return MessagePageBody(page.messages, page.first_index, page.total)
 
 
 class AttachmentController(Controller):

@@ -68,9 +68,8 @@ def _placeholder() -> Callable[[], None]:
 
 def _handlers(route: type[Controller] | Router) -> Iterable[HTTPRouteHandler]:
     if isinstance(route, type):
-        for value in vars(route).values():
-            if isinstance(value, HTTPRouteHandler):
-                yield value
+        # Along the whole inheritance: a controller may be put together from several.
+        yield from (value for owner in route.__mro__ for value in vars(owner).values() if isinstance(value, HTTPRouteHandler))
         return
     for inner in route.routes:
         for handler in getattr(inner, "route_handlers", ()):
