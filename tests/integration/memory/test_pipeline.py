@@ -279,7 +279,7 @@ async def test_empty_end_after_thinking_is_retried_without_thinking(store):
 async def test_extraction_asks_down_the_ladder_and_names_the_rungs_it_fell_from(store):
     async with open_memory(store, extraction=("structured_output",)) as memory:
         memory.model.answers = {"extraction": [Fail("invalid_request", "no response_format here"), "{", "Well.\nI see.\nIndeed."]}
-        with pytest.raises(StageError, match="names a message"):
+        with pytest.raises(StageError, match="no message of the conversation says"):
             await memory.pipeline.remember(CHAT, ORIGIN)
         formats = [prompt.request.response_format for prompt in memory.model.asked("extraction")]
         assert [type(kind).__name__ for kind in formats] == ["JsonSchemaFormat", "JsonObjectFormat", "NoneType"]
