@@ -169,9 +169,7 @@ async def test_failed_listing_reconnects_and_lists_once_more(server: McpServer, 
     assert len(await server.list_tools()) == len(fake.tools)
 
 
-async def test_listing_that_hangs_is_given_up(
-    server: McpServer, fake: FakeToolServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_listing_that_hangs_is_given_up(server: McpServer, fake: FakeToolServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_server, "LISTING_SECONDS", 0.2)
     fake.list_delay.clear()
     with pytest.raises(ToolTransportError):
@@ -326,7 +324,11 @@ async def test_reconnect_replaces_the_connection_and_tells_what_went_wrong(progr
 
 async def test_unreachable_server_is_tried_as_often_as_configured() -> None:
     with free_port() as port:
-        server = McpServer("srv", http_config(f"http://127.0.0.1:{port}/mcp", reconnect_attempts=3), connector_for("srv", http_config(f"http://127.0.0.1:{port}/mcp"), None))
+        server = McpServer(
+            "srv",
+            http_config(f"http://127.0.0.1:{port}/mcp", reconnect_attempts=3),
+            connector_for("srv", http_config(f"http://127.0.0.1:{port}/mcp"), None),
+        )
         server.start()
         with pytest.raises(ToolTransportError, match="after 3 attempts"):
             await server.connect()

@@ -16,7 +16,9 @@ from brain.tools.provider import ToolOutcome, ToolSetupError
 from shared_protocol.messages import TextPart
 
 
-async def run(command: object, *, environment: dict[str, str] | None = None, workdir: str | None = None, **config: Any) -> ToolOutcome:
+async def run(
+    command: object, *, environment: dict[str, str] | None = None, workdir: str | None = None, **config: Any
+) -> ToolOutcome:
     args = {"command": command} if workdir is None else {"command": command, "workdir": workdir}
     return await BashTool(BashToolConfig(**config), environment).execute("c", "bash__run", Raw(msgspec.json.encode(args)))
 
@@ -148,7 +150,14 @@ async def test_many_commands_leave_no_descriptor_open() -> None:
 
 
 async def test_secrets_do_not_reach_the_environment_of_commands() -> None:
-    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "LC_ALL": "C", "OPENAI_API_KEY": "sk", "DATABASE__PASSWORD": "p", "HAND_TOKEN": "t"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C",
+        "OPENAI_API_KEY": "sk",
+        "DATABASE__PASSWORD": "p",
+        "HAND_TOKEN": "t",
+    }
     names = {line.partition("=")[0] for line in text_of(await run("env", environment=environment)).splitlines()}
     assert {"PATH", "LANG", "LC_ALL"} <= names
     assert not names & {"OPENAI_API_KEY", "DATABASE__PASSWORD", "HAND_TOKEN"}
