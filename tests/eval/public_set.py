@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct):
     """Recall of each question, by k."""
 
     kinds: list[str] = []
-    recalls: dict[int, list[float]] = {k: [] for k in KS}
+    recalls: dict[int, list[float]] = msgspec.field(default_factory=lambda: {k: [] for k in KS})
     seconds: list[float] = []
 
     def add(self, asked: Asked, notes: Sequence[set[str]]) -> None:
@@ -92,7 +92,9 @@ class Outcome(msgspec.Struct):
         return sum(values) / len(values)
 
 
-async def measure(conversation: Conversation, url: str, embedder: BundledEmbedder, *, by_subject: bool) -> tuple[Outcome, Outcome]:
+async def measure(
+    conversation: Conversation, url: str, embedder: BundledEmbedder, *, by_subject: bool
+) -> tuple[Outcome, Outcome]:
     """Return the outcomes of vectors alone and of the search."""
     vectors, fused = Outcome(), Outcome()
     async with open_pool(url) as pool:
@@ -150,35 +152,38 @@ def report(vectors: Outcome, fused: Outcome) -> None:
     print(f"{len(fused.kinds)} questions")
     for k in KS:
         low, high = lift_interval(vectors, fused, k)
-        print(f"recall@{k}: vectors {vectors.mean(k):.3f}, search {fused.mean(k):.3f}, lift {fused.mean(k) - vectors.mean(k):+.3f} ({low:+.3f} to {high:+.3f})")
+        print(
+            f"recall@{k}: vectors {vectors.mean(k):.3f}, search {fused.mean(k):.3f}, lift {fused.mean(k) - vectors.mean(k):+.3f} ({low:+.3f} to {high:+.3f})"
+        )
     counts: dict[str, int] = defaultdict(int)
     for kind in fused.kinds:
         counts[kind] += 1
     for kind, count in sorted(counts.items()):
-        figures = ", ".join(f"@{k} {vectors.mean(k, kind):.3f} -> {fused.mean(k, kind):.3f} ({fused.mean(k, kind) - vectors.mean(k, kind):+.3f})" for k in KS[:2])
+        figures = ", ".join(
+            f"@{k} {vectors.mean(k, kind):.3f} -> {fused.mean(k, kind):.3f} ({fused.mean(k, kind) - vectors.mean(k, kind):+.3f})"
+            for k in KS[:2]
+        )
         print(f"  {kind} ({count}): {figures}")
     times = sorted(fused.seconds)
-    print(f"search p50 {times[len(times) // 2] * 1000:.1f} ms, p95 {times[int(len(times) * 0.95)] * 1000:.1f} ms (embedding of the bare question included)")
+    print(
+        f"search p50 {times[len(times) // 2] * 1000:.1f} ms, p95 {times[int(len(times) * 0.95)] * 1000:.1f} ms (embedding of the bare question included)"
+    )
 
 
-async def run(folder: Path, *, by_subject: bool) -> None:
+async def run(conversations: dict[str, Conversation], home: Path, *, by_subject: bool) -> None:
     embedder = BundledEmbedder()
     outcomes: list[tuple[Outcome, Outcome]] = []
-    with tempfile.TemporaryDirectory() as home:
-        Path(home).chmod(0o711)
-        server = EmbeddedPostgres(Path(home) / "pg", settings={"fsync": "off"})
-        server.start()
-        try:
-            for file in sorted(folder.glob("*.json")):
-                conversation = msgspec.json.decode(file.read_bytes(), type=Conversation)
-                name = f"eval_{file.stem.replace('-', '_')}"
-                with psycopg.connect(server.url(), autocommit=True) as admin:
-                    admin.execute(f'CREATE DATABASE "{name}"'.encode())
-                url: Any = psycopg.conninfo.make_conninfo(server.url(), dbname=name)
-                migrate(url)
-                outcomes.append(await measure(conversation, url, embedder, by_subject=by_subject))
-        finally:
-            server.stop()
+    server = EmbeddedPostgres(home / "pg", settings={"fsync": "off"})
+    server.start()
+    try:
+        for name, conversation in conversations.items():
+            with psycopg.connect(server.url(), autocommit=True) as admin:
+                admin.execute(f'CREATE DATABASE "{name}"'.encode())
+            url: Any = psycopg.conninfo.make_conninfo(server.url(), dbname=name)
+            migrate(url)
+            outcomes.append(await measure(conversation, url, embedder, by_subject=by_subject))
+    finally:
+        server.stop()
     report(merge([vectors for vectors, _ in outcomes]), merge([fused for _, fused in outcomes]))
 
 
@@ -187,7 +192,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--by-subject", action="store_true", help="store the facts of one speaker after the other")
     chosen = parser.parse_args()
-    asyncio.run(run(chosen.folder, by_subject=chosen.by_subject))
+    decoder = msgspec.json.Decoder(Conversation)
+    files = sorted(chosen.folder.glob("*.json"))
+    conversations = {f"eval_{file.stem.replace('-', '_')}": decoder.decode(file.read_bytes()) for file in files}
+    with tempfile.TemporaryDirectory() as home:
+        # The server runs under an account of its own when this is root.
+        Path(home).chmod(0o711)
+        asyncio.run(run(conversations, Path(home), by_subject=chosen.by_subject))
 
 
 if __name__ == "__main__":
