@@ -97,7 +97,7 @@ def name_candidates(text: str, *, max_words: int = 5, max_chars: int = 12, limit
 
 def stem(word: str) -> str:
     """Return an ASCII word without the commonest English endings; any other word as it is."""
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
+    if len(word) < 4 or not word.isascii() or not word.isalpha() or word.endswith(("ss", "us", "is")):
         return word
     for ending, rest in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
