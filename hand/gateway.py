@@ -62,6 +62,14 @@ class Gateway:
         if self._ready is None:
             self._ready = asyncio.create_task(self._load())
 
+    async def ready(self) -> None:
+        """Wait until requests can be made."""
+        self.warm_up()
+        assert self._ready is not None
+        if not self._ready.done():
+            await asyncio.shield(self._ready)
+        self._ready.result()
+
     async def open_chat(self, base_url: str, api_key: str, body: bytes) -> GatewayStream:
         """Post a chat completion and return as soon as the head of a 2xx answer is there.
 
@@ -124,10 +132,7 @@ class Gateway:
             raise TransientError("connection", f"the gateway's answer cannot be read: {problem}") from problem
 
     async def _client(self, base_url: str, api_key: str) -> openai.AsyncOpenAI:
-        self.warm_up()
-        assert self._ready is not None
-        if not self._ready.done():
-            await asyncio.shield(self._ready)
+        await self.ready()
         import openai
 
         place = (base_url, api_key)
