@@ -13,7 +13,9 @@ from brain.memory.ranking import NoteFeatures, Question, fuse, rank_notes
 DAY = date(2026, 5, 3)
 
 
-def _note(note_id: int, meaning: float = 0.0, words: float = 0.0, subjects: tuple[int, ...] = (), day: date = DAY) -> NoteFeatures:
+def _note(
+    note_id: int, meaning: float = 0.0, words: float = 0.0, subjects: tuple[int, ...] = (), day: date = DAY
+) -> NoteFeatures:
     return NoteFeatures(note_id, day, subjects, (meaning,) if meaning else (), words)
 
 
