@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from litestar import Litestar
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
 
-from brain.api.chats import AttachmentController, ChatController
-from brain.api.eltm import EltmController
 from brain.api.errors import exception_handlers
 from brain.api.guards import BodyLimitMiddleware, RequestGuard
 from brain.api.hand_callback import hand_callback_router
-from brain.api.health import HealthController, MetricsController
-from brain.api.login import LoginController
-from brain.api.maintenance import MaintenanceController
-from brain.api.messages import MessagesController
 from brain.api.middleware import AccessGate, RequestShell
-from brain.api.models import ModelController
-from brain.api.personas import PersonaController
-from brain.api.search import SearchController
+from brain.api.openapi import build_openapi
+from brain.api.request import ApiRequest
+from brain.api.routes import CONTROLLERS, described_routes
 from brain.api.web_ui import WebUi, find_web_folder, read_web_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from litestar import Controller
     from litestar.types import ASGIApp
 
     from brain.services import Services
-
-API_VERSION: Final = "1"
-
-CONTROLLERS: Final[Sequence[type[Controller]]] = (
-    ModelController,
-    ChatController,
-    AttachmentController,
-    MessagesController,
-    SearchController,
-    PersonaController,
-    EltmController,
-    MaintenanceController,
-    LoginController,
-    HealthController,
-    MetricsController,
-)
-"""Every route of the API, in the order of the reference documentation."""
 
 
 def create_app(services: Services, *, web_folder: Path | None = None) -> ASGIApp:
@@ -63,7 +36,7 @@ def create_app(services: Services, *, web_folder: Path | None = None) -> ASGIApp
 
 
 def create_api(services: Services) -> Litestar:
-    """Return the API alone, without the checks in front of it; the OpenAPI document is made from it."""
+    """Return the API alone, without the checks in front of it."""
     limits = services.config.limits
     return Litestar(
         route_handlers=[*CONTROLLERS, hand_callback_router(services.config.hand.token)],
@@ -71,7 +44,8 @@ def create_api(services: Services) -> Litestar:
         guards=[RequestGuard(limits, services.memory.maintenance)],
         middleware=[DefineMiddleware(BodyLimitMiddleware, limits=limits)],
         exception_handlers=exception_handlers(),
-        openapi_config=_openapi_config(),
+        request_class=ApiRequest,
+        openapi_config=None,
         # The limits are ours: they depend on the configuration, and the answer names them.
         request_max_body_size=None,
         logging_config=None,
@@ -94,9 +68,14 @@ def _dependencies(services: Services) -> dict[str, Provide]:
         "health": services.health,
         "metrics": services.metrics,
         "measured_models": services.measured_models,
+        "openapi": build_openapi(described_routes()),
         "turns": services.turns,
         "forwarder": services.forwarder,
         "memory": services.memory,
+        "jobs": services.memory.jobs,
+        "digests": services.memory.digests,
+        "replays": services.memory.replays,
+        "tool_overview": services.tool_overview,
     }
     return {name: Provide(_always(value), sync_to_thread=False) for name, value in offered.items()}
 
@@ -104,19 +83,3 @@ def _dependencies(services: Services) -> dict[str, Provide]:
 def _always(value: object) -> Callable[[], Any]:
     # The framework checks what is injected against the parameter's type, so the type here says nothing.
     return lambda: value
-
-
-def _openapi_config() -> OpenAPIConfig:
-    return OpenAPIConfig(
-        title="daapu",
-        version=API_VERSION,
-        description='The brain\'s HTTP API. Errors have the body `{"error": text}`.',
-        path="/api",
-        render_plugins=[JsonRenderPlugin()],
-        use_handler_docstrings=True,
-        components=Components(
-            security_schemes={
-                "token": SecurityScheme(type="http", scheme="bearer", description="Needed where `server.token` is set."),
-            },
-        ),
-    )

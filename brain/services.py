@@ -32,6 +32,7 @@ from brain.runs.oneshot import RunCollector
 from brain.runs.registry import RunRegistry
 from brain.runs.trace import RunTrace
 from brain.tools.assembly import ToolSets, open_tool_sets
+from brain.tools.overview import ToolOverview
 from brain.turns.loop import TurnParts
 from brain.turns.memory_recall import EltmRecall
 from brain.turns.service import TurnService, find_live_chats, open_turn_service
@@ -72,6 +73,7 @@ class Services:
     turns: TurnService
     forwarder: TurnForwarder
     tool_sets: ToolSets
+    tool_overview: ToolOverview
     measured_models: Mapping[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     """What the servers of the models reported, by catalog id."""
 
@@ -144,6 +146,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             turns=turns,
             forwarder=TurnForwarder(session, turns),
             tool_sets=tool_sets,
+            tool_overview=ToolOverview(tool_sets, memory.investigator),
             measured_models={model_id: _as_object(found) for model_id, found in measured.items()},
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
+import msgspec
 from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, FromQuery, JSONBody
-from msgspec import UNSET, Meta
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET
 
 from brain.api.errors import error_answers
 from brain.api.wire import (
@@ -19,6 +20,7 @@ from brain.api.wire import (
     CompactionInfo,
     CreatedChat,
     Flag,
+    MessagePage,
     MessagePageBody,
     chat_info,
     compaction_info,
@@ -31,13 +33,18 @@ from brain.chats.titles import TitleGenerator
 from brain.chats.transfer import MAX_PAGE, ChatReader
 from shared_protocol.messages import Message
 
+MAX_INDEX: Final = 2**31 - 1
 JSON: Final = "application/json"
 IMMUTABLE: Final = "private, max-age=31536000, immutable"
 _SHOWN_INLINE: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/")
 _HISTORY: Final = {200: ResponseSpec(tuple[Message, ...], generate_examples=False, description="Messages in the neutral format")}
+_PAGE: Final = {200: ResponseSpec(MessagePage, generate_examples=False, description="Messages, attachments by reference")}
 _EXPORT: Final = {200: ResponseSpec(ChatExport, generate_examples=False, description="The export file")}
 
-ExpectedLength = Annotated[int | None, Meta(description="Number of messages the client believes there are; 409 if wrong")]
+ExpectedLength: TypeAlias = Annotated[
+    int | None,
+    QueryParameter(name="expectedLength", description="How many messages the client believes there are; 409 if there are not"),
+]
 
 
 class ChatController(Controller):
@@ -133,7 +140,7 @@ class ChatController(Controller):
         chat_id: FromPath[str],
         index: FromPath[int],
         chats: NamedDependency[ChatService],
-        expected_length: Annotated[FromQuery[int | None], Meta()] = None,
+        expected_length: ExpectedLength = None,
     ) -> None:
         """Remove the user message at ``index`` and all later messages, without extraction."""
         await chats.truncate(chat_id, index, expected_length=expected_length)
@@ -149,7 +156,7 @@ class ChatController(Controller):
         chat_id: FromPath[str],
         index: FromPath[int],
         chats: NamedDependency[ChatService],
-        expected_length: FromQuery[int | None] = None,
+        expected_length: ExpectedLength = None,
     ) -> ChatInfo:
         """Create a chat with the messages up to and including the assistant message at ``index``."""
         return chat_info(await chats.fork(chat_id, index, expected_length=expected_length))
@@ -163,23 +170,6 @@ class ChatController(Controller):
     async def read(self, chat_id: FromPath[str], reader: NamedDependency[ChatReader]) -> Response[bytes]:
         """Return all messages, byte for byte as stored; an unknown chat has none."""
         return Response(await reader.read_history(chat_id), media_type=JSON)
-
-    @get(
-        "/{chat_id:str}/messages",
-        operation_id="readMessages",
-        summary="Read a part of the history",
-        responses=error_answers(400, 404, 500),
-    )
-    async def read_messages(
-        self,
-        chat_id: FromPath[str],
-        reader: NamedDependency[ChatReader],
-        before: FromQuery[Annotated[int, Meta(ge=0)] | None] = None,
-        limit: FromQuery[Annotated[int, Meta(ge=1, le=MAX_PAGE)]] = 100,
-    ) -> MessagePageBody:
-        """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
-        page = await reader.read_page(chat_id, before, limit)
-        return MessagePageBody(page.messages, page.first_index, page.total)
 
     @get(
         "/{chat_id:str}/export",
@@ -219,6 +209,30 @@ class ChatController(Controller):
     ) -> Response[bytes]:
         """Return the messages of a dropped region."""
         return Response(await reader.read_drop(chat_id, n), media_type=JSON)
+
+
+class MessagePages(Controller):
+    """Histories in parts. Inherited by the controller of turns: the framework wants all methods of a path in one controller."""
+
+    path = "/api/chats/{chat_id:str}"
+
+    @get(
+        "/messages",
+        operation_id="readMessages",
+        summary="Read a part of the history",
+        responses={**_PAGE, **error_answers(400, 404, 500)},
+    )
+    async def read_messages(
+        self,
+        chat_id: FromPath[str],
+        reader: NamedDependency[ChatReader],
+        before: Annotated[int | None, QueryParameter(ge=0, le=MAX_INDEX)] = None,
+        limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 100,
+    ) -> Response[bytes]:
+        """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
+        page = await reader.read_page(chat_id, before, limit)
+        body = MessagePageBody(page.messages, page.first_index, page.total)
+        return Response(msgspec.json.encode(body), media_type=JSON)
 
 
 class AttachmentController(Controller):

@@ -64,7 +64,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
     error: str
 
 
-_MEANING: Final[dict[int, str]] = {
+MEANING: Final[dict[int, str]] = {
     400: "The request breaks a rule; the message says which.",
     401: "A token is missing or wrong.",
     403: "A write from another origin.",
@@ -81,7 +81,7 @@ _MEANING: Final[dict[int, str]] = {
 def error_answers(*statuses: int) -> dict[int, ResponseSpec]:
     """Return the OpenAPI declaration of error answers."""
     return {
-        status: ResponseSpec(data_container=ErrorBody, description=_MEANING[status], generate_examples=False)
+        status: ResponseSpec(data_container=ErrorBody, description=MEANING[status], generate_examples=False)
         for status in statuses
     }
 
@@ -112,7 +112,6 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request[Any, A
     return {
         BrainError: _answer_brain_error,
         HTTPException: _answer_http_exception,
-        RecursionError: _answer_recursion,
         PoolTimeout: _answer_database_away,
         PoolClosed: _answer_database_away,
         psycopg.OperationalError: _answer_database_away,
@@ -148,13 +147,6 @@ def _explain_validation(error: ValidationException) -> str:
     except msgspec.ValidationError:
         return ""
     return "; ".join(f"{detail.key}: {detail.message}" if detail.key else detail.message for detail in details)
-
-
-def _answer_recursion(request: Request[Any, Any, Any], error: RecursionError) -> Response[ErrorBody]:
-    # The JSON decoder gives up on deep nesting with this error; anything else that recurses without end is a bug.
-    if "deserializing" in str(error):
-        return _answer(400, "the JSON is nested too deeply")
-    return _answer_bug(request, error)
 
 
 def _answer_database_away(_: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:

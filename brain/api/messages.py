@@ -6,11 +6,12 @@ import asyncio
 from typing import Final, Literal, cast
 
 import msgspec
-from litestar import Controller, Request, Response, get, post
+from litestar import Request, Response, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody
 
+from brain.api.chats import MessagePages
 from brain.api.events import EventStream
 from brain.api.forwarding import TurnForwarder
 from brain.catalog import Catalog
@@ -86,7 +87,7 @@ class RunningRun(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     pending_approvals: tuple[ApprovalRequest, ...]
 
 
-class MessagesController(Controller):
+class MessagesController(MessagePages):
     """Routes under ``/api/chats/{id}`` that concern a turn."""
 
     path = "/api/chats/{chat_id:str}"

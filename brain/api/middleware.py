@@ -22,7 +22,16 @@ from brain.errors import BrainError, ForbiddenOriginError, InvalidInputError, Un
 from shared_protocol.headers import REQUEST_ID_HEADER
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+    from litestar.types import (
+        ASGIApp,
+        HTTPReceiveMessage,
+        HTTPScope,
+        Message,
+        Receive,
+        Scope,
+        Send,
+        WebSocketReceiveMessage,
+    )
 
     from brain.config.models import Config
 
@@ -75,18 +84,22 @@ class RequestShell:
 
         async def send_with_headers(message: Message) -> None:
             nonlocal ended
+            if ended:
+                return
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in present)]
-            elif is_head and message["type"] == "http.response.body":
-                if ended:
-                    return
-                ended = True
-                message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
+            if is_head and message["type"] == "http.response.start":
+                ended = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        async def receive_until_end() -> HTTPReceiveMessage | WebSocketReceiveMessage:
+            # A stream that was asked for its head only must not go on: to it the client is gone.
+            return {"type": "http.disconnect"} if ended else await receive()
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive_until_end, send_with_headers)
 
 
 class AccessGate:
@@ -136,9 +149,9 @@ class AccessGate:
     def _check_origin(self, origin: str, host: str) -> None:
         if not origin or origin.lower() in self._origins:
             return
-        parts = urlsplit(origin.lower())
-        default = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
-        if parts.netloc and default and _with_port(parts.netloc, default) == _with_port(host.lower(), default):
+        scheme, _, address = origin.lower().partition("://")
+        default = {"http": ":80", "https": ":443"}.get(scheme)
+        if address and default and _with_port(address, default) == _with_port(host.lower(), default):
             return
         raise ForbiddenOriginError(f"a write from the origin {origin!r} is refused: add it to server.allowedOrigins to allow it")
 
@@ -212,7 +225,8 @@ def _with_port(netloc: str, default: str) -> str:
 
 
 def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+    # A header's bytes were read as Latin-1; a token beyond ASCII travels as UTF-8.
+    return hmac.compare_digest(given.encode("latin-1"), expected.encode())
 
 
 def _cookie(header: str) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from litestar import Controller, get
 from litestar.di import NamedDependency
-from litestar.params import FromQuery
-from msgspec import UNSET, Meta
+from litestar.params import FromQuery, QueryParameter
+from msgspec import UNSET
 
 from brain.api.errors import error_answers
 from brain.api.wire import SearchPage, search_hit
@@ -25,7 +25,7 @@ class SearchController(Controller):
         self,
         search: NamedDependency[ChatSearch],
         q: FromQuery[str],
-        limit: FromQuery[Annotated[int, Meta(ge=1, le=100)]] = 20,
+        limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
         cursor: FromQuery[str | None] = None,
     ) -> SearchPage:
         """Return titles and messages that contain every word of ``q``, newest chat first."""

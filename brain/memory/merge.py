@@ -88,4 +88,3 @@ async def _fold_attributes(conn: AsyncConnection, spaces: VectorSpaces, winner: 
     else:
         await store_terms(conn, winner, own)
     return sorted(folded)
-

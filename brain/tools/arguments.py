@@ -35,7 +35,8 @@ class Arguments(ABC):
         """
         try:
             self._values = _object_decoder.decode(args)
-        except msgspec.DecodeError as problem:
+            _value_decoder.decode(args)  # what stays raw above is checked here: broken escapes, numbers out of range
+        except (msgspec.DecodeError, ValueError) as problem:
             raise ArgumentError(f"the arguments are not a JSON object: {problem}") from problem
 
     def text(self, name: str) -> str | None:

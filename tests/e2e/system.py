@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.processes import descendants, is_alive, wait_until
 
-READY_WITHIN_S = 90.0
+READY_WITHIN_S = 60.0
 _READY = re.compile(r"daapu is ready: open (http://\S+)")
 _OVERRIDE = re.compile(r"^[A-Z]+__")
 
@@ -53,7 +53,10 @@ class RunningSystem:
         def ready_or_ended() -> bool:
             return bool(_READY.search("".join(self.out))) or self.process.poll() is not None
 
-        wait_until(ready_or_ended, within_s=READY_WITHIN_S, what="the start of the system")
+        try:
+            wait_until(ready_or_ended, within_s=READY_WITHIN_S, what="the start of the system")
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{''.join(self.messages)}\n{self.logs()}") from error
         found = _READY.search("".join(self.out))
         if found is None:
             raise AssertionError(f"daapu up ended with {self.process.returncode}:\n{''.join(self.messages)}\n{self.logs()}")

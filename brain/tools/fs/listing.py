@@ -120,11 +120,14 @@ def file_info(path: str) -> str:
         FsError: it does not exist or cannot be looked at.
     """
     try:
-        status = os.stat(path, follow_symlinks=False)
+        # The path is canonical: a link that is still there is part of a loop, or was put there meanwhile.
+        status = os.lstat(path)
     except FileNotFoundError as problem:
         raise FsError("the path does not exist") from problem
     except OSError as problem:
         raise FsError(f"the path cannot be read: {reason_of(problem)}") from problem
+    if stat.S_ISLNK(status.st_mode):
+        raise FsError("it is a link that cannot be followed")
     # Linux does not tell the time of birth through this call; the change time is the closest it has.
     created: float = getattr(status, "st_birthtime", status.st_ctime)
     facts = {

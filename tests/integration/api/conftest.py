@@ -13,9 +13,12 @@ import httpx2
 import msgspec
 import pytest_asyncio
 from PIL import Image
+from psycopg import AsyncConnection
 
 from brain.app import create_app
 from brain.config.models import Config
+from brain.memory.maintenance import MAINTENANCE_KEY
+from brain.memory.queries import set_meta_number
 from brain.personas.service import PersonaService
 from brain.server import bind, server_for
 from brain.services import Services, open_services
@@ -61,7 +64,7 @@ def make_config(database_url: str, hand_url: str, **sections: dict[str, Any]) ->
                 "relatedNotesLimit": 0,
             },
         },
-        "agent": {"investigator": {"model": "gw/small", "allowedNamespaces": ["fs"]}},
+        "agent": {"investigator": {"model": "gw/small", "allowedNamespaces": ["eltm"]}},
         "title": {"model": "gw/small", "lastNRound": 1},
         "hand": {"baseUrl": hand_url, "selfBaseUrl": "http://brain.internal:8080", "token": TOKEN},
     }
@@ -78,6 +81,10 @@ class Switch:
 
     async def is_enabled(self) -> bool:
         return self.on
+
+    async def set_enabled(self, *, enabled: bool) -> bool:
+        self.on = enabled
+        return enabled
 
 
 @dataclass
@@ -111,9 +118,11 @@ async def open_api(database_url: str, *, listen: bool = False, **sections: dict[
     async with AsyncExitStack() as stack:
         hand = await stack.enter_async_context(FakeHand().serve())
         config = make_config(database_url, hand.url, **sections)
+        await stop_extraction(database_url)
         opened = await stack.enter_async_context(open_services(config))
         switch = Switch()
-        services = replace(opened, maintenance=switch, personas=PersonaService(opened.pool, NAMESPACES))
+        memory = replace(opened.memory, maintenance=switch)  # type: ignore[arg-type]
+        services = replace(opened, memory=memory, personas=PersonaService(opened.pool, NAMESPACES))
         app = create_app(services)
         if listen:
             url = await stack.enter_async_context(listening(app))
@@ -123,6 +132,12 @@ async def open_api(database_url: str, *, listen: bool = False, **sections: dict[
             client = httpx2.AsyncClient(base_url=url, transport=httpx2.ASGITransport(app=app), timeout=30)
         http = await stack.enter_async_context(client)
         yield Api(http, services, hand, switch, url)
+
+
+async def stop_extraction(database_url: str) -> None:
+    """Switch maintenance mode on in the database, so that jobs stay in the queue; the routes ask the test's own switch."""
+    async with await AsyncConnection.connect(database_url, autocommit=True) as conn:
+        await set_meta_number(conn, MAINTENANCE_KEY, 1)
 
 
 @asynccontextmanager

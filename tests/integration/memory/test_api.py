@@ -62,10 +62,24 @@ FILE: dict[str, Any] = {
         "u2": {"name": "acme", "category": "company", "attributes": {}, "notes": []},
     },
     "relationships": [
-        {"srcUuid": "u1", "verb": "works_at", "dstUuid": "u2", "valid": True, "notes": [{"date": "2026-08-31", "note": "Joined."}]}
+        {
+            "srcUuid": "u1",
+            "verb": "works_at",
+            "dstUuid": "u2",
+            "valid": True,
+            "notes": [{"date": "2026-08-31", "note": "Joined."}],
+        }
     ],
 }
-NOTE = {"id": 1, "entityId": 1, "relationshipId": None, "eventDate": "2026-08-30", "note": "Moved to London.", "sources": 0, "edited": False}
+NOTE = {
+    "id": 1,
+    "entityId": 1,
+    "relationshipId": None,
+    "eventDate": "2026-08-30",
+    "note": "Moved to London.",
+    "sources": 0,
+    "edited": False,
+}
 
 
 async def test_browsing_has_the_shapes_of_the_contract(planted: httpx2.AsyncClient) -> None:
@@ -155,14 +169,24 @@ async def test_correcting_forgetting_and_erasing(planted: httpx2.AsyncClient) ->
     }
     assert (await planted.delete("/api/eltm/entities/1/attributes/city")).json()["attributes"] == {"real_name": "Ada"}
     assert (await planted.patch("/api/eltm/relationships/1", json={"valid": False})).json()["relationship"]["valid"] is False
-    assert (await planted.patch("/api/eltm/entities/2", json={"name": "Acme Corp"})).json()["entity"]["canonicalName"] == "acme corp"
+    assert (await planted.patch("/api/eltm/entities/2", json={"name": "Acme Corp"})).json()["entity"][
+        "canonicalName"
+    ] == "acme corp"
     assert (await planted.delete("/api/eltm/entities/2")).status_code == 204
     assert (await planted.get("/api/eltm/entities/2")).status_code == 404
     assert (await planted.post("/api/eltm/entities/2/restore")).json()["noteCount"] == 0
     erased = await planted.delete("/api/eltm/notes/2?erase=true")
     assert (erased.status_code, erased.json()["notes"]) == (200, 1)
     counted = await planted.post("/api/eltm/erase?dryRun=true", json={"text": "london"})
-    assert counted.json() == {"notes": 1, "attributes": 0, "relationships": 0, "entities": 0, "jobs": 0, "sources": 0, "chats": []}
+    assert counted.json() == {
+        "notes": 1,
+        "attributes": 0,
+        "relationships": 0,
+        "entities": 0,
+        "jobs": 0,
+        "sources": 0,
+        "chats": [],
+    }
     assert (await planted.post("/api/eltm/erase", json={})).status_code == 400
     merged = await planted.post("/api/eltm/entities/1/merge", json={"loserId": 2})
     assert merged.json()["entity"]["id"] == 1
@@ -171,7 +195,9 @@ async def test_correcting_forgetting_and_erasing(planted: httpx2.AsyncClient) ->
 async def test_export_is_a_file_that_import_takes_back(planted: httpx2.AsyncClient) -> None:
     exported = await planted.get("/api/eltm/export")
     assert exported.headers["content-disposition"] == 'attachment; filename="eltm.json"'
-    again = await planted.post("/api/eltm/import?overwriteAttr=true", content=exported.content, headers={"content-type": "application/json"})
+    again = await planted.post(
+        "/api/eltm/import?overwriteAttr=true", content=exported.content, headers={"content-type": "application/json"}
+    )
     assert (again.json()["notesInserted"], again.json()["notesSkipped"]) == (0, 3)
 
 
@@ -185,7 +211,13 @@ async def test_imports_are_refused_in_the_order_of_the_contract(client: httpx2.A
     assert failed.status_code == 502
     assert "Caused by: " in failed.json()["error"]
     assert (await client.put("/api/maintenance", json={"enabled": True})).json() == {"enabled": True}
-    for method, path in (("POST", "import"), ("PATCH", "notes/x"), ("DELETE", "entities/1"), ("POST", "erase"), ("POST", "notes/1/restore")):
+    for method, path in (
+        ("POST", "import"),
+        ("PATCH", "notes/x"),
+        ("DELETE", "entities/1"),
+        ("POST", "erase"),
+        ("POST", "notes/1/restore"),
+    ):
         assert (await client.request(method, f"/api/eltm/{path}", content="{")).status_code == 503
     assert (await client.get("/api/eltm/export")).status_code == 200
 
@@ -201,7 +233,17 @@ async def test_reembedding_over_http(planted: httpx2.AsyncClient) -> None:
 async def test_figures_and_duplicates(planted: httpx2.AsyncClient) -> None:
     health = (await planted.get("/api/eltm/health")).json()
     assert (health["notes"], health["unsourced"], health["duplicates"], health["queueDepth"]) == (3, 3, 0, 0)
-    file = {"entities": {"x": {"name": "acme corp", "category": "company", "attributes": {}, "notes": [{"date": "2026-01-01", "note": "Same thing."}, {"date": "2026-01-01", "note": "same thing"}]}}, "relationships": []}
+    file = {
+        "entities": {
+            "x": {
+                "name": "acme corp",
+                "category": "company",
+                "attributes": {},
+                "notes": [{"date": "2026-01-01", "note": "Same thing."}, {"date": "2026-01-01", "note": "same thing"}],
+            }
+        },
+        "relationships": [],
+    }
     await planted.post("/api/eltm/import", json=file)
     pairs = (await planted.get("/api/eltm/duplicates")).json()
     assert [(pair["kind"], pair["first"].get("id")) for pair in pairs] == [("note", 4)]

@@ -31,7 +31,10 @@ def _file() -> dict[str, Any]:
                 "name": " User ",
                 "category": "Person",
                 "attributes": {"City": "london", "real name": "Ada"},
-                "notes": [{"date": "2026-08-30", "note": "Moved to London."}, {"date": "2026-08-30", "note": " Moved to London. "}],
+                "notes": [
+                    {"date": "2026-08-30", "note": "Moved to London."},
+                    {"date": "2026-08-30", "note": " Moved to London. "},
+                ],
                 "more": 1,
             },
             "u2": {"name": "acme", "category": "company", "attributes": {}, "notes": []},
@@ -55,9 +58,7 @@ async def _export(transfer: Transfer) -> dict[str, Any]:
 
 def _content(exported: dict[str, Any]) -> Any:
     names = {uuid: (entity["name"], entity["category"]) for uuid, entity in exported["entities"].items()}
-    edges = [
-        {**edge, "srcUuid": names[edge["srcUuid"]], "dstUuid": names[edge["dstUuid"]]} for edge in exported["relationships"]
-    ]
+    edges = [{**edge, "srcUuid": names[edge["srcUuid"]], "dstUuid": names[edge["dstUuid"]]} for edge in exported["relationships"]]
     return list(exported["entities"].values()), edges
 
 
@@ -82,7 +83,7 @@ async def test_export_wipe_import_gives_the_same_content(store: EltmStore, trans
         await conn.execute("TRUNCATE eltm_entities CASCADE")
     await transfer.take_in(json.dumps(first).encode())
     assert _content(await _export(transfer)) == _content(first)
-    assert list(first["entities"].values())[0] == {
+    assert next(iter(first["entities"].values())) == {
         "name": "user",
         "category": "person",
         "attributes": {"city": "london", "real_name": "Ada"},
@@ -133,7 +134,9 @@ async def test_a_failed_embedding_leaves_what_was_written_and_a_rerun_resumes(
     assert (summary.entities_created, summary.attributes_written, summary.notes_inserted) == (0, 0, 2)
 
 
-async def test_large_subjects_before_a_failure_are_written(store: EltmStore, transfer: Transfer, fake_hand: FakeEmbeddingHand) -> None:
+async def test_large_subjects_before_a_failure_are_written(
+    store: EltmStore, transfer: Transfer, fake_hand: FakeEmbeddingHand
+) -> None:
     file = _file()
     file["entities"]["u1"]["notes"] = [{"date": "2026-01-01", "note": f"note {at}"} for at in range(130)]
     file["entities"]["u2"]["notes"] = [{"date": "2026-01-01", "note": f"note {at}"} for at in range(60)] + [
@@ -161,7 +164,11 @@ async def test_large_subjects_before_a_failure_are_written(store: EltmStore, tra
         (["relationships", 0, "srcUuid"], "u9", "relationships[0].srcUuid"),
         (["relationships", 1, "verb"], " ", "relationships[1].verb"),
         (["relationships", 1, "valid"], "yes", "relationships[1].valid"),
-        (["relationships", 1], {"srcUuid": "u1", "verb": "works_at", "dstUuid": "u2", "valid": True, "notes": []}, "relationships[1]"),
+        (
+            ["relationships", 1],
+            {"srcUuid": "u1", "verb": "works_at", "dstUuid": "u2", "valid": True, "notes": []},
+            "relationships[1]",
+        ),
     ],
 )
 async def test_a_mistake_is_named_by_its_path_and_nothing_is_written(
@@ -186,5 +193,10 @@ async def test_what_was_erased_or_forgotten_does_not_come_back_with_a_file(store
     await eraser.erase(EraseTarget(text="london"))
     await eraser.erase(EraseTarget(entity_id=acme))
     summary = await transfer.take_in(body)
-    assert (summary.entities_created, summary.relationships_created, summary.notes_inserted, summary.notes_skipped) == (0, 0, 0, 3)
+    assert (summary.entities_created, summary.relationships_created, summary.notes_inserted, summary.notes_skipped) == (
+        0,
+        0,
+        0,
+        3,
+    )
     assert [view.entity.canonical_name for view in await store.reads.list_entities(10)] == ["user"]

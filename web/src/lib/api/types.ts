@@ -3,23 +3,30 @@ import type { components } from './schema';
 
 type Schemas = components['schemas'];
 
-export type ChatInfo = Schemas['ChatInfo'];
-export type ChatChange = Schemas['ChatChange'];
-export type ChatExport = Schemas['ChatExport'];
+/** A chat; only the list says whether one is being answered. */
+export type ChatInfo = Schemas['ChatInfo'] & { live?: boolean };
+export type ChatChange = Schemas['ChatEdit'];
 export type SendRequest = Schemas['SendRequest'];
-export type RunState = Schemas['RunState'];
-export type PendingApproval = Schemas['PendingApproval'];
-export type Model = Schemas['Model'];
-export type Persona = Schemas['Persona'];
-export type PersonaInput = Schemas['PersonaInput'];
+export type Model = Schemas['ModelInfo'];
+export type Persona = Schemas['PersonaBody'];
+export type PersonaInput = Schemas['PersonaEdit'];
+export type PersonaFile = Schemas['PersonaFileEntry'][];
 export type SearchHit = Schemas['SearchHit'];
 export type EntityView = Schemas['EntityView'];
 export type Note = Schemas['Note'];
 export type NoteDetail = Schemas['NoteDetail'];
 export type RelationshipView = Schemas['RelationshipView'];
-export type MemoryHits = Schemas['MemoryHits'];
-export type Subject = Schemas['Subject'];
-export type Job = Schemas['Job'];
+export type MemoryHits = Schemas['MemorySearch'];
+export type Subject = Schemas['EntitySubject'] | Schemas['RelationshipSubject'];
+export type Job = Schemas['JobInfo'];
 export type ReplayStatus = Schemas['ReplayStatus'];
 export type ReembedStatus = Schemas['ReembedStatus'];
-export type ToolNamespace = Schemas['ToolNamespace'];
+export type ToolNamespace = Schemas['NamespaceBody'];
+export type UserMessage = Schemas['UserMessage'];
+export type AssistantMessage = Schemas['AssistantMessage'];
+/** Its one part is a fixed-length list, which the generator leaves untyped. */
+export type ToolResultMessage = Omit<Schemas['ToolResultMessage'], 'parts'> & {
+  parts: Schemas['ToolResultPart'][];
+};
+export type AttachmentPart = Schemas['AttachmentPart'];
+export type Message = UserMessage | AssistantMessage | ToolResultMessage;

@@ -1,58 +1,21 @@
-// The two shapes that an OpenAPI document does not describe: stored messages and the events of a turn.
+// What an OpenAPI document does not describe: the state of a live turn, and its events.
 
-interface TextPart {
-  type: 'text';
-  text: string;
-}
-
-interface ReasoningPart {
-  type: 'reasoning';
-  content: string;
-}
-
-interface ToolCallPart {
-  type: 'tool_call';
+export interface PendingApproval {
   id: string;
-  tool: string;
+  name: string;
   args: Record<string, unknown>;
+  timeoutSeconds: number;
 }
 
-export interface AttachmentPart {
-  type: 'attachment';
-  kind: 'image' | 'video' | 'audio' | 'file';
-  content: { type: 'base64'; base64: string };
-  mimeType: string;
-}
-
-interface ToolResultPart {
-  type: 'tool_result';
-  id: string;
-  tool: string;
-  parts: (TextPart | AttachmentPart)[];
-  isError: boolean;
-}
-
-export interface UserMessage {
-  role: 'user';
-  parts: (TextPart | AttachmentPart)[];
-  createdAt?: string;
-}
-
-export interface AssistantMessage {
-  role: 'assistant';
-  parts: (TextPart | ReasoningPart | ToolCallPart)[];
-  meta: { inputTokens: number; outputTokens: number; totalTokens: number; modelId?: string };
-  finishReason: string;
-  interrupted?: boolean;
-  createdAt?: string;
-}
-
-export interface ToolResultMessage {
-  role: 'tool_result';
-  parts: ToolResultPart[];
-}
-
-export type Message = UserMessage | AssistantMessage | ToolResultMessage;
+export type RunState =
+  | { state: 'idle' }
+  | {
+      state: 'running';
+      turnId: string;
+      startedAt: string;
+      lastEventId: string | null;
+      pendingApprovals: PendingApproval[];
+    };
 
 /** Data of each event name that the page acts on. */
 export interface TurnEvents {
@@ -60,12 +23,7 @@ export interface TurnEvents {
   text: { delta: string };
   tool_call: { id?: string; name: string; args: Record<string, unknown> };
   tool_result: { id: string; name: string; content: string; isError: boolean };
-  tool_approval: {
-    id: string;
-    name: string;
-    args: Record<string, unknown>;
-    timeoutSeconds: number;
-  };
+  tool_approval: PendingApproval;
   tool_approval_result: { id: string; decision: 'approve' | 'deny' | 'timeout' };
   retry: { message: string };
   usage: {

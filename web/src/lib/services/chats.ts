@@ -1,7 +1,6 @@
 // Chats as the brain keeps them.
 import { client, unwrap } from '../api/client';
-import type { ChatChange, ChatExport, ChatInfo, SearchHit } from '../api/types';
-import type { Message } from '../api/wire';
+import type { ChatChange, ChatInfo, Message, SearchHit } from '../api/types';
 
 export function listChats(cursor?: string) {
   return unwrap(client.GET('/api/chats', { params: { query: cursor ? { cursor } : {} } }));
@@ -12,42 +11,45 @@ export async function createChat(): Promise<string> {
 }
 
 export function changeChat(id: string, change: ChatChange): Promise<ChatInfo> {
-  return unwrap(client.PUT('/api/chats/{id}', { params: { path: { id } }, body: change }));
+  return unwrap(
+    client.PUT('/api/chats/{chat_id}', { params: { path: { chat_id: id } }, body: change }),
+  );
 }
 
 export function generateTitle(id: string): Promise<ChatInfo> {
-  return unwrap(client.POST('/api/chats/{id}/title', { params: { path: { id } } }));
+  return unwrap(client.POST('/api/chats/{chat_id}/title', { params: { path: { chat_id: id } } }));
 }
 
 export async function deleteChat(id: string, remember: boolean): Promise<void> {
-  const query = remember ? {} : { remember: false };
-  await unwrap(client.DELETE('/api/chats/{id}', { params: { path: { id }, query } }));
+  const query = remember ? {} : { remember: 'false' as const };
+  await unwrap(client.DELETE('/api/chats/{chat_id}', { params: { path: { chat_id: id }, query } }));
 }
 
 export async function loadMessages(id: string): Promise<Message[]> {
-  const messages = await unwrap(client.GET('/api/chats/{id}/chat', { params: { path: { id } } }));
-  return messages as unknown as Message[];
+  const path = { chat_id: id };
+  return (await unwrap(client.GET('/api/chats/{chat_id}/chat', { params: { path } }))) as Message[];
 }
 
 /** Cut the history before `index`; `expectedLength` lets the server refuse a stale page. */
 export async function truncate(id: string, index: number, expectedLength: number): Promise<void> {
   await unwrap(
-    client.DELETE('/api/chats/{id}/messages/{index}', {
-      params: { path: { id, index: String(index) }, query: { expectedLength } },
+    client.DELETE('/api/chats/{chat_id}/messages/{index}', {
+      params: { path: { chat_id: id, index }, query: { expectedLength } },
     }),
   );
 }
 
 export function fork(id: string, index: number, expectedLength: number): Promise<ChatInfo> {
   return unwrap(
-    client.POST('/api/chats/{id}/fork/{index}', {
-      params: { path: { id, index: String(index) }, query: { expectedLength } },
+    client.POST('/api/chats/{chat_id}/fork/{index}', {
+      params: { path: { chat_id: id, index }, query: { expectedLength } },
     }),
   );
 }
 
-export function importChat(file: ChatExport): Promise<ChatInfo> {
-  return unwrap(client.POST('/api/chats/import', { body: file }));
+/** Import what a file holds; the server says whether it is an exported chat. */
+export function importChat(file: unknown): Promise<ChatInfo> {
+  return unwrap(client.POST('/api/chats/import', { body: file as never }));
 }
 
 export function exportAddress(id: string): string {

@@ -1,6 +1,5 @@
 // The long-term memory: looking, correcting, forgetting, moving in and out.
 import { client, unwrap } from '../api/client';
-import type { ChatExport } from '../api/types';
 
 export const exportAddress = '/api/eltm/export';
 export const PAGE = 100;
@@ -14,56 +13,67 @@ export function listEntities(offset: number) {
 }
 
 export function loadEntity(id: number) {
-  return unwrap(client.GET('/api/eltm/entities/{id}', { params: { path: { id } } }));
+  return unwrap(
+    client.GET('/api/eltm/entities/{entity_id}', { params: { path: { entity_id: id } } }),
+  );
 }
 
 export function entityNotes(id: number, offset: number) {
   return unwrap(
-    client.GET('/api/eltm/entities/{id}/notes', {
-      params: { path: { id }, query: { limit: PAGE, offset } },
+    client.GET('/api/eltm/entities/{entity_id}/notes', {
+      params: { path: { entity_id: id }, query: { limit: PAGE, offset } },
     }),
   );
 }
 
 export function entityRelationships(id: number) {
   return unwrap(
-    client.GET('/api/eltm/entities/{id}/relationships', {
-      params: { path: { id }, query: { includeInvalid: true } },
+    client.GET('/api/eltm/entities/{entity_id}/relationships', {
+      params: { path: { entity_id: id }, query: { includeInvalid: 'true' as const } },
     }),
   );
 }
 
 export function relationshipNotes(id: number) {
   return unwrap(
-    client.GET('/api/eltm/relationships/{id}/notes', {
-      params: { path: { id }, query: { limit: PAGE, offset: 0 } },
+    client.GET('/api/eltm/relationships/{relationship_id}/notes', {
+      params: { path: { relationship_id: id }, query: { limit: PAGE, offset: 0 } },
     }),
   );
 }
 
 export function loadNote(id: number) {
-  return unwrap(client.GET('/api/eltm/notes/{id}', { params: { path: { id } } }));
+  return unwrap(client.GET('/api/eltm/notes/{note_id}', { params: { path: { note_id: id } } }));
 }
 
 export async function changeNote(id: number, note: string, eventDate: string): Promise<void> {
   await unwrap(
-    client.PATCH('/api/eltm/notes/{id}', { params: { path: { id } }, body: { note, eventDate } }),
+    client.PATCH('/api/eltm/notes/{note_id}', {
+      params: { path: { note_id: id } },
+      body: { note, eventDate },
+    }),
   );
 }
 
 /** Forget (reversible), or erase for good. */
 export async function removeNote(id: number, erase: boolean): Promise<void> {
-  const query = erase ? { erase } : {};
-  await unwrap(client.DELETE('/api/eltm/notes/{id}', { params: { path: { id }, query } }));
+  const query = erase ? { erase: 'true' as const } : {};
+  await unwrap(
+    client.DELETE('/api/eltm/notes/{note_id}', { params: { path: { note_id: id }, query } }),
+  );
 }
 
 export async function restoreNote(id: number): Promise<void> {
-  await unwrap(client.POST('/api/eltm/notes/{id}/restore', { params: { path: { id } } }));
+  await unwrap(
+    client.POST('/api/eltm/notes/{note_id}/restore', { params: { path: { note_id: id } } }),
+  );
 }
 
 export async function removeEntity(id: number, erase: boolean): Promise<void> {
-  const query = erase ? { erase } : {};
-  await unwrap(client.DELETE('/api/eltm/entities/{id}', { params: { path: { id }, query } }));
+  const query = erase ? { erase: 'true' as const } : {};
+  await unwrap(
+    client.DELETE('/api/eltm/entities/{entity_id}', { params: { path: { entity_id: id }, query } }),
+  );
 }
 
 export function listJobs() {
@@ -71,11 +81,11 @@ export function listJobs() {
 }
 
 export async function retryJob(id: number): Promise<void> {
-  await unwrap(client.POST('/api/eltm/jobs/{id}/retry', { params: { path: { id } } }));
+  await unwrap(client.POST('/api/eltm/jobs/{job_id}/retry', { params: { path: { job_id: id } } }));
 }
 
 export async function deleteJob(id: number): Promise<void> {
-  await unwrap(client.DELETE('/api/eltm/jobs/{id}', { params: { path: { id } } }));
+  await unwrap(client.DELETE('/api/eltm/jobs/{job_id}', { params: { path: { job_id: id } } }));
 }
 
 export async function digest(text: string): Promise<void> {
@@ -86,12 +96,21 @@ export function replayStatus() {
   return unwrap(client.GET('/api/eltm/replay'));
 }
 
-export function startReplay(file: ChatExport) {
-  return unwrap(client.POST('/api/eltm/replay', { body: file }));
+/** Replay what a file holds; the server says whether it is an exported chat. */
+export function startReplay(file: unknown) {
+  return unwrap(client.POST('/api/eltm/replay', { body: file as never }));
 }
 
-export function importMemory(file: Record<string, unknown>, overwriteAttr: boolean) {
-  return unwrap(
-    client.POST('/api/eltm/import', { params: { query: { overwriteAttr } }, body: file }),
+/** Import what a file holds; the server says whether it is an exported memory. */
+export function importMemory(file: unknown, overwrite: boolean) {
+  const query = { overwriteAttr: overwrite ? ('true' as const) : ('false' as const) };
+  // The route reads its body as a stream, so the API's description has no type for it.
+  const body = file as never;
+  return unwrap(client.POST('/api/eltm/import', { params: { query }, body }));
+}
+
+export async function restoreEntity(id: number): Promise<void> {
+  await unwrap(
+    client.POST('/api/eltm/entities/{entity_id}/restore', { params: { path: { entity_id: id } } }),
   );
 }

@@ -1,6 +1,6 @@
 // Personas as the brain keeps them.
 import { client, unwrap } from '../api/client';
-import type { PersonaInput } from '../api/types';
+import type { PersonaFile, PersonaInput } from '../api/types';
 
 export const exportAddress = '/api/personas/export';
 
@@ -13,13 +13,17 @@ export function createPersona(body: PersonaInput) {
 }
 
 export function replacePersona(id: number, body: PersonaInput) {
-  return unwrap(client.PUT('/api/personas/{id}', { params: { path: { id } }, body }));
+  return unwrap(
+    client.PUT('/api/personas/{persona_id}', { params: { path: { persona_id: id } }, body }),
+  );
 }
 
 export async function deletePersona(id: number): Promise<void> {
-  await unwrap(client.DELETE('/api/personas/{id}', { params: { path: { id } } }));
+  await unwrap(
+    client.DELETE('/api/personas/{persona_id}', { params: { path: { persona_id: id } } }),
+  );
 }
 
-export function importPersonas(body: PersonaInput[]) {
+export function importPersonas(body: PersonaFile) {
   return unwrap(client.POST('/api/personas/import', { body }));
 }

@@ -1,7 +1,8 @@
 // A turn: sending, following, stopping, deciding.
 import { client, unwrap } from '../api/client';
 import { openStream, type Received } from '../api/stream';
-import type { RunState, SendRequest } from '../api/types';
+import type { SendRequest } from '../api/types';
+import type { RunState } from '../api/wire';
 
 const path = (id: string, rest: string) => `/api/chats/${encodeURIComponent(id)}/${rest}`;
 
@@ -32,13 +33,19 @@ export function follow(
   return openStream(path(id, 'run'), { headers, signal });
 }
 
-export function runState(id: string): Promise<RunState> {
-  return unwrap(client.GET('/api/chats/{id}/run', { params: { path: { id } } }));
+export async function runState(id: string): Promise<RunState> {
+  const run = await unwrap(
+    client.GET('/api/chats/{chat_id}/run', { params: { path: { chat_id: id } } }),
+  );
+  return run as RunState;
 }
 
 export async function stop(id: string, keepPartial: boolean): Promise<void> {
   await unwrap(
-    client.POST('/api/chats/{id}/stop', { params: { path: { id } }, body: { keepPartial } }),
+    client.POST('/api/chats/{chat_id}/stop', {
+      params: { path: { chat_id: id } },
+      body: { keepPartial },
+    }),
   );
 }
 
@@ -49,8 +56,8 @@ export async function decide(
   scope: 'once' | 'chat',
 ): Promise<void> {
   await unwrap(
-    client.POST('/api/chats/{id}/approvals/{callId}', {
-      params: { path: { id, callId } },
+    client.POST('/api/chats/{chat_id}/approvals/{call_id}', {
+      params: { path: { chat_id: id, call_id: callId } },
       body: { decision, scope },
     }),
   );

@@ -24,7 +24,7 @@ export class Catalog {
   }
 
   /** The catalog id of a provider's raw model id, as stored messages name it. */
-  byRawId(raw: string | undefined): Model | undefined {
+  byRawId(raw: string | null | undefined): Model | undefined {
     if (!raw) return undefined;
     return this.models.find((model) => model.id.slice(model.id.indexOf('/') + 1) === raw);
   }

@@ -1,6 +1,6 @@
 // Work on the memory as a whole: waiting jobs, replay of an exported chat, digest, moving in and out.
 import { describe } from '../api/errors';
-import type { ChatExport, Job, ReplayStatus } from '../api/types';
+import type { Job, ReplayStatus } from '../api/types';
 import * as service from '../services/memory';
 
 export class MemoryWork {
@@ -28,7 +28,7 @@ export class MemoryWork {
     await this.load();
   }
 
-  async startReplay(file: ChatExport): Promise<void> {
+  async startReplay(file: unknown): Promise<void> {
     this.replay = await service.startReplay(file);
   }
 
@@ -36,7 +36,7 @@ export class MemoryWork {
     return service.digest(text);
   }
 
-  importFile(file: Record<string, unknown>, overwrite: boolean) {
+  importFile(file: unknown, overwrite: boolean) {
     return service.importMemory(file, overwrite);
   }
 }

@@ -1,6 +1,6 @@
 // Personas: the list, and what can be done with it.
 import { describe } from '../api/errors';
-import type { Persona, PersonaInput } from '../api/types';
+import type { Persona, PersonaFile, PersonaInput } from '../api/types';
 import * as service from '../services/personas';
 
 export class Personas {
@@ -38,7 +38,7 @@ export class Personas {
     await this.load();
   }
 
-  async importFile(file: PersonaInput[]) {
+  async importFile(file: PersonaFile) {
     const split = await service.importPersonas(file);
     await this.load();
     return split;

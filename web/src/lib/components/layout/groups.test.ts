@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { groupsOf } from './groups';
 
 const now = new Date(2026, 5, 15, 12);
-const chat = (daysAgo: number, pinned = false) => ({
-  id: `${now.getTime() - daysAgo * 86_400_000}-1`,
-  title: 'x',
-  personaId: 0,
-  pinned,
-});
+const chat = (daysAgo: number, pinned = false) => {
+  const made = now.getTime() - daysAgo * 86_400_000;
+  const createdAt = new Date(made).toISOString();
+  const state = { pinned, archived: false, temporary: false, remember: true };
+  return { id: `${made}-1`, title: 'x', personaId: 0, createdAt, updatedAt: createdAt, ...state };
+};
 
 describe('the chat list', () => {
   it('groups by age, pinned ones first', () => {

@@ -11,7 +11,7 @@ const DAY = 86_400_000;
 
 /** When a chat was made: said by the server, or by the milliseconds that its id begins with. */
 function createdAt(chat: ChatInfo): number {
-  const said = chat.createdAt ? Date.parse(chat.createdAt) : Number.NaN;
+  const said = Date.parse(chat.createdAt);
   return Number.isNaN(said) ? Number.parseInt(chat.id, 10) : said;
 }
 

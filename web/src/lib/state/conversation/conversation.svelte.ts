@@ -1,7 +1,7 @@
 // The open chat: its stored messages, the turn that runs in it, and what went wrong.
 import { ApiError, describe } from '../../api/errors';
 import type { Received } from '../../api/stream';
-import type { Message } from '../../api/wire';
+import type { Message } from '../../api/types';
 import * as chats from '../../services/chats';
 import * as turns from '../../services/turns';
 import { t } from '../../i18n';

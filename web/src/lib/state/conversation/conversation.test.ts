@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { Message } from '../../api/wire';
+import type { Message } from '../../api/types';
 import { Catalog } from '../catalog.svelte';
 import { ChatList } from '../chatList.svelte';
 import { Preferences } from '../preferences.svelte';

@@ -1,6 +1,5 @@
 // A turn that is running: its events, folded into what the page shows.
-import type { PendingApproval } from '../../api/types';
-import type { TurnEvent, TurnEvents } from '../../api/wire';
+import type { PendingApproval, TurnEvent, TurnEvents } from '../../api/wire';
 import type { ApprovalState, Segment, ToolSegment } from './rounds';
 
 /** What a turn told about itself beside its answer. */

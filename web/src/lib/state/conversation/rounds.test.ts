@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Message } from '../../api/wire';
+import type { Message } from '../../api/types';
 import { answerText, roundsOf } from './rounds';
 
 const meta = { inputTokens: 10, outputTokens: 2, totalTokens: 12, modelId: 'large' };

@@ -5,7 +5,7 @@ import type {
   Message,
   ToolResultMessage,
   UserMessage,
-} from '../../api/wire';
+} from '../../api/types';
 
 interface ToolResult {
   content: string;
@@ -47,7 +47,7 @@ interface UserView {
   index: number;
   text: string;
   images: string[];
-  createdAt: string | undefined;
+  createdAt: string | null;
   /** The summary that a compaction left in place of older messages. */
   summary: boolean;
   /** Whether the history may be cut here (the rule of truncation). */
@@ -62,7 +62,7 @@ export interface Round {
   answerIndex: number | null;
   finishReason: string | null;
   interrupted: boolean;
-  modelId: string | undefined;
+  modelId: string | null;
   tokens: { input: number; output: number } | null;
 }
 
@@ -92,7 +92,7 @@ function emptyRound(key: string, user: UserView | null): Round {
     answerIndex: null,
     finishReason: null,
     interrupted: false,
-    modelId: undefined,
+    modelId: null,
     tokens: null,
   };
 }
@@ -106,7 +106,7 @@ function userView(message: UserMessage, index: number, messages: readonly Messag
     index,
     text: summary ? text.slice(SUMMARY.length) : text,
     images: message.parts.flatMap((part) => (part.type === 'attachment' ? imagesOf(part) : [])),
-    createdAt: message.createdAt,
+    createdAt: message.createdAt ?? null,
     summary,
     editable: !summary && (index === 0 || messages[index - 1]?.role === 'assistant'),
   };
@@ -123,7 +123,14 @@ function addAssistant(round: Round, message: AssistantMessage, index: number): v
       round.segments.push({ kind: 'reasoning', text: part.content });
     else {
       const { id, tool, args } = part;
-      round.segments.push({ kind: 'tool', id, name: tool, args, result: null, approval: null });
+      round.segments.push({
+        kind: 'tool',
+        id,
+        name: tool,
+        args: args as Record<string, unknown>,
+        result: null,
+        approval: null,
+      });
     }
   }
   round.answerIndex = index;
@@ -144,7 +151,7 @@ function addResult(round: Round, message: ToolResultMessage): void {
       content: part.parts
         .flatMap((piece) => (piece.type === 'text' ? [piece.text] : []))
         .join('\n'),
-      isError: part.isError,
+      isError: part.isError ?? false,
       images: part.parts.flatMap((piece) => (piece.type === 'attachment' ? imagesOf(piece) : [])),
     };
   }
