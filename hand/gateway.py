@@ -88,9 +88,13 @@ class Gateway:
             response = await self._post(base_url, api_key, "/chat/completions", body, stream=True)
         except StatusFailure as failure:
             raise judge_http_failure(failure.status, failure.body) from failure
-        from hand.wire import EXTENSION  # loaded with the SDK
+        import httpx2
+
+        from hand.wire import EXTENSION
 
         connection: Connection = response.extensions[EXTENSION]
+        # Response and stream hold each other, and with them the request: up to 50 MB until the collector comes by.
+        response.stream = httpx2.ByteStream(b"")
         return GatewayStream(connection, response.headers.get("content-encoding", ""))
 
     async def post_embeddings(self, base_url: str, api_key: str, body: bytes) -> bytes:
