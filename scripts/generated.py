@@ -16,6 +16,7 @@ SCHEMA = ROOT / "config.schema.json"
 CONFIGURATION = ROOT / "docs" / "reference" / "configuration.md"
 COMMANDS = ROOT / "docs" / "reference" / "cli.md"
 OPENAPI = ROOT / "web" / "openapi.json"
+API = ROOT / "docs" / "reference" / "api.md"
 NOTICE = "<!-- Written by `make docs`. Do not edit. -->\n\n"
 
 
@@ -26,11 +27,15 @@ def main() -> int:
     parser.add_argument("--openapi", action="store_true", help="only web/openapi.json")
     options = parser.parse_args()
     if options.openapi:
+        from brain.api.schema import openapi_text
+
         OPENAPI.write_text(openapi_text())
         return 0
     wanted = {SCHEMA: schema_text()}
     if not options.schema:
-        wanted |= {CONFIGURATION: configuration_page(), COMMANDS: command_page()}
+        from brain.api.schema import openapi_text, reference_text  # imported on use: building the routes takes a second
+
+        wanted |= {CONFIGURATION: configuration_page(), COMMANDS: command_page(), API: reference_text(), OPENAPI: openapi_text()}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if options.check:
         for path in stale:
@@ -41,12 +46,6 @@ def main() -> int:
         path.write_text(wanted[path])
         print(f"written: {path.relative_to(ROOT)}")
     return 0
-
-
-def openapi_text() -> str:
-    from brain.app import openapi_document  # imported on use: building the application takes a second
-
-    return json.dumps(openapi_document(), indent=2, ensure_ascii=False) + "\n"
 
 
 def command_page() -> str:
