@@ -17,6 +17,7 @@ from brain.turns.events import Done, Failed, Stopped, finish, publish
 from brain.turns.leftovers import Leftovers
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.loop import TurnLoop, TurnParts
+from brain.turns.tokens import load_vocabulary
 from shared_protocol.instants import now_instant
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ class TurnService:
     async def serve(self) -> AsyncGenerator[None]:
         """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
         # No TaskGroup: it would wrap every error of the block in a group of one.
+        await asyncio.to_thread(load_vocabulary)
         heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
         self._is_serving = True
         try:
