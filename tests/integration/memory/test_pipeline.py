@@ -83,6 +83,15 @@ async def test_tool_loop_records_facts_with_their_sources(store):
         assert runs == [(7, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
 
 
+async def test_compacted_chat_is_named_without_a_position_that_has_moved(store):
+    async with store.pool.connection() as conn:
+        await conn.execute("INSERT INTO chats (id, title) VALUES ('1755500000000-42', 'Moves')")
+    async with open_memory(store) as memory:
+        memory.model.answers = {"extraction": [FACTS], "plan": [PLAN]}
+        await memory.pipeline.remember(CHAT, ORIGIN)
+        assert await memory.rows("SELECT message_index, excerpt <> '' FROM eltm_note_sources") == [(None, True)] * 2
+
+
 async def test_tool_loop_run_twice_adds_nothing(store):
     async with open_memory(store, "tool_calls") as memory:
         memory.model.script = ToolWriter()
