@@ -67,7 +67,9 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
         assert normalise(once) == once
 
 
-@pytest.mark.parametrize("text", ["20260830", "2026-8-30", "2026-W35-7", "2026-02-30", "2026-08-30T00:00", "٢٠٢٦-٠٨-٣٠", " 2026-08-30", ""])
+@pytest.mark.parametrize(
+    "text", ["20260830", "2026-8-30", "2026-W35-7", "2026-02-30", "2026-08-30T00:00", "٢٠٢٦-٠٨-٣٠", " 2026-08-30", ""]
+)
 def test_only_calendar_days_in_iso_form_are_dates(text: str) -> None:
     with pytest.raises(InvalidInputError, match="from"):
         parse_date(text, "from")
