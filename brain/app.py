@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from litestar import Litestar
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
@@ -52,11 +51,6 @@ def create_api(services: Services) -> Litestar:
         logging_config=None,
         debug=False,
     )
-
-
-def openapi_document() -> dict[str, Any]:
-    """Return the description of the API; needs no services."""
-    return msgspec.json.decode(build_openapi(described_routes()))
 
 
 def _dependencies(services: Services) -> dict[str, Provide]:

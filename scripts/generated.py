@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from brain.config.models import LimitsConfig
 from brain.config.schema import config_schema, forms, schema_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,6 +16,7 @@ SCHEMA = ROOT / "config.schema.json"
 CONFIGURATION = ROOT / "docs" / "reference" / "configuration.md"
 COMMANDS = ROOT / "docs" / "reference" / "cli.md"
 OPENAPI = ROOT / "web" / "openapi.json"
+API = ROOT / "docs" / "reference" / "api.md"
 NOTICE = "<!-- Written by `make docs`. Do not edit. -->\n\n"
 
 
@@ -27,11 +27,15 @@ def main() -> int:
     parser.add_argument("--openapi", action="store_true", help="only web/openapi.json")
     options = parser.parse_args()
     if options.openapi:
+        from brain.api.schema import openapi_text
+
         OPENAPI.write_text(openapi_text())
         return 0
     wanted = {SCHEMA: schema_text()}
     if not options.schema:
-        wanted |= {CONFIGURATION: configuration_page(), COMMANDS: command_page()}
+        from brain.api.schema import openapi_text, reference_text  # imported on use: building the routes takes a second
+
+        wanted |= {CONFIGURATION: configuration_page(), COMMANDS: command_page(), API: reference_text(), OPENAPI: openapi_text()}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if options.check:
         for path in stale:
@@ -42,26 +46,6 @@ def main() -> int:
         path.write_text(wanted[path])
         print(f"written: {path.relative_to(ROOT)}")
     return 0
-
-
-class _NoServices:
-    """Stands in for opened services: the document needs the routes, not what is behind them."""
-
-    config: Any
-
-    def __init__(self) -> None:
-        self.config = type("Config", (), {"limits": LimitsConfig()})()
-
-    def __getattr__(self, name: str) -> Any:
-        return None
-
-
-def openapi_text() -> str:
-    from brain.app import create_api  # imported on use: building the application takes a second
-
-    services: Any = _NoServices()
-    document = create_api(services).openapi_schema.to_schema()
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def command_page() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, TypeAlias
 
+import msgspec
 from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
@@ -19,6 +20,7 @@ from brain.api.wire import (
     CompactionInfo,
     CreatedChat,
     Flag,
+    MessagePage,
     MessagePageBody,
     chat_info,
     compaction_info,
@@ -36,6 +38,7 @@ JSON: Final = "application/json"
 IMMUTABLE: Final = "private, max-age=31536000, immutable"
 _SHOWN_INLINE: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/")
 _HISTORY: Final = {200: ResponseSpec(tuple[Message, ...], generate_examples=False, description="Messages in the neutral format")}
+_PAGE: Final = {200: ResponseSpec(MessagePage, generate_examples=False, description="Messages, attachments by reference")}
 _EXPORT: Final = {200: ResponseSpec(ChatExport, generate_examples=False, description="The export file")}
 
 ExpectedLength: TypeAlias = Annotated[
@@ -217,7 +220,7 @@ class MessagePages(Controller):
         "/messages",
         operation_id="readMessages",
         summary="Read a part of the history",
-        responses=error_answers(400, 404, 500),
+        responses={**_PAGE, **error_answers(400, 404, 500)},
     )
     async def read_messages(
         self,
@@ -225,10 +228,11 @@ class MessagePages(Controller):
         reader: NamedDependency[ChatReader],
         before: Annotated[int | None, QueryParameter(ge=0, le=MAX_INDEX)] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 100,
-    ) -> MessagePageBody:
+    ) -> Response[bytes]:
         """Return up to ``limit`` messages before index ``before``, from the end if not given; attachments by reference."""
         page = await reader.read_page(chat_id, before, limit)
-        return MessagePageBody(page.messages, page.first_index, page.total)
+        body = MessagePageBody(page.messages, page.first_index, page.total)
+        return Response(msgspec.json.encode(body), media_type=JSON)
 
 
 class AttachmentController(Controller):

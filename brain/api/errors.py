@@ -64,7 +64,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
     error: str
 
 
-_MEANING: Final[dict[int, str]] = {
+MEANING: Final[dict[int, str]] = {
     400: "The request breaks a rule; the message says which.",
     401: "A token is missing or wrong.",
     403: "A write from another origin.",
@@ -81,7 +81,7 @@ _MEANING: Final[dict[int, str]] = {
 def error_answers(*statuses: int) -> dict[int, ResponseSpec]:
     """Return the OpenAPI declaration of error answers."""
     return {
-        status: ResponseSpec(data_container=ErrorBody, description=_MEANING[status], generate_examples=False)
+        status: ResponseSpec(data_container=ErrorBody, description=MEANING[status], generate_examples=False)
         for status in statuses
     }
 

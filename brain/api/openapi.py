@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NewType
+from typing import TYPE_CHECKING, Any, Final, NewType
 
 import msgspec
 from litestar import Controller, Litestar, Response, get
@@ -11,12 +11,16 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 
+from brain.api.errors import MEANING
+from brain.api.middleware import needs_token
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from litestar import Router
 
 API_VERSION: Final = "1"
+_METHODS: Final = frozenset({"get", "post", "put", "patch", "delete"})
 TOKEN_SCHEME: Final = "token"  # noqa: S105 - the name of a scheme, not a secret
 
 OpenApiDocument = NewType("OpenApiDocument", bytes)
@@ -58,7 +62,31 @@ def build_openapi(routes: Sequence[type[Controller] | Router]) -> OpenApiDocumen
         ),
         logging_config=None,
     )
-    return OpenApiDocument(msgspec.json.encode(described.openapi_schema.to_schema()))
+    document = described.openapi_schema.to_schema()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if method in _METHODS:
+                _complete(path, method, operation)
+    return OpenApiDocument(msgspec.json.encode(document))
+
+
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+    """Add what holds for every route: the answers of the checks in front of it, and that a token may be asked for."""
+    answers: dict[str, Any] = operation["responses"]
+    common = {400, 500}
+    if method != "get":
+        common.add(403)
+    if "requestBody" in operation:
+        common |= {413, 415}
+    if needs_token(path):
+        common.add(401)
+        operation["security"] = [{TOKEN_SCHEME: []}, {}]
+    for status in common:
+        if "ErrorBody" not in str(answers.get(str(status))):
+            answers[str(status)] = {
+                "description": MEANING[status],
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+            }
 
 
 def _placeholder() -> Callable[[], None]:

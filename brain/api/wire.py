@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from shared_protocol.instants import instant_from_datetime
-from shared_protocol.messages import Message
+from shared_protocol.messages import AssistantMessage, AttachmentKind, Base64Content, Message, TextPart
 
 if TYPE_CHECKING:
     from brain.catalog import ChatModel
@@ -74,9 +74,55 @@ class ChatExport(WireStruct, frozen=True):
 
 
 class MessagePageBody(WireStruct, frozen=True):
-    """Consecutive messages in the neutral format; attachments by reference (``{"type":"ref","sha256","url","bytes"}``)."""
+    """A page of messages as it is sent: the messages are JSON already. ``MessagePage`` describes it."""
 
     messages: list[Raw]
+    first_index: int
+    total: int
+
+
+class ContentRef(WireStruct, frozen=True, tag="ref", tag_field="type"):
+    """The content of an attachment by reference: fetch it at ``url``, it never changes."""
+
+    sha256: str
+    url: str
+    bytes: int
+
+
+class PagedAttachment(WireStruct, frozen=True, tag="attachment", tag_field="type"):
+    """A file by reference; by value only if its base64 is unusual."""
+
+    kind: AttachmentKind
+    content: ContentRef | Base64Content
+    mime_type: str
+
+
+class PagedUserMessage(WireStruct, frozen=True, tag="user", tag_field="role"):
+    """What a person said, attachments by reference."""
+
+    parts: tuple[TextPart | PagedAttachment, ...]
+    created_at: str
+
+
+class PagedToolResultPart(WireStruct, frozen=True, tag="tool_result", tag_field="type"):
+    """The answer to one tool call, attachments by reference."""
+
+    id: str
+    tool: str
+    parts: tuple[TextPart | PagedAttachment, ...]
+    is_error: bool
+
+
+class PagedToolResult(WireStruct, frozen=True, tag="tool_result", tag_field="role"):
+    """The message around one tool result."""
+
+    parts: tuple[PagedToolResultPart]
+
+
+class MessagePage(WireStruct, frozen=True):
+    """Consecutive messages of a history, and where they lie in it."""
+
+    messages: list[PagedUserMessage | AssistantMessage | PagedToolResult]
     first_index: int
     total: int
 

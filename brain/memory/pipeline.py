@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
+from brain.chats import queries as chat_queries
 from brain.chats.validation import InvalidHistoryError, check_snapshot
 from brain.errors import BrainError, failure_chain
 from brain.memory import queries_history
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
     from brain.jobs.queries import JobRow
+    from brain.memory.evidence import Fact
     from brain.memory.extraction import Extraction, Extractor, Flavour
     from brain.memory.recall import Searcher
     from brain.memory.writer import Writer
@@ -100,7 +102,8 @@ class MemoryPipeline:
         try:
             extraction = await self._extract(messages, origin, flavour)
             if extraction.facts:
-                await self._writer.write(extraction.facts, run_id=run_id, today=self._today())
+                facts = await self._placed(extraction.facts, origin)
+                await self._writer.write(facts, run_id=run_id, today=self._today())
         except Exception as problem:
             await self._finish(run_id, failure_chain(problem).replace("\n", " "), None)
             raise
@@ -112,6 +115,14 @@ class MemoryPipeline:
         if flavour == "digest":
             return first
         return self.extractor.without_echoes(first, messages, origin.first_index, await self._known_texts(first))
+
+    async def _placed(self, facts: Sequence[Fact], origin: Origin) -> Sequence[Fact]:
+        """Take the positions off facts of a chat that still exists: what was queued from it was cut out of it by a compaction."""
+        if origin.chat_id is None:
+            return facts
+        async with self._pool.connection() as conn:
+            chat = await chat_queries.find_chat_head(conn, origin.chat_id)
+        return facts if chat is None else [msgspec.structs.replace(fact, message_index=None) for fact in facts]
 
     async def _known_texts(self, extraction: Extraction) -> list[str]:
         """Return recorded notes that say something like what the assistant said: it may have said it out of memory."""

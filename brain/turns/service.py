@@ -13,7 +13,7 @@ import structlog
 from brain.errors import BrainError, ConflictError, NotFoundError, UnavailableError
 from brain.turns import queries
 from brain.turns.errors import StoppedError, TurnError, describe_failure
-from brain.turns.events import Done, Failed, finish
+from brain.turns.events import Done, Failed, Stopped, finish, publish
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.loop import TurnLoop, TurnParts
 from shared_protocol.instants import now_instant
@@ -105,6 +105,9 @@ class TurnService:
             async with self._locks.hold(turn.request.chat_id) as held:
                 outcome = await self._hold_turn(turn, held, ready)
         except asyncio.CancelledError:
+            if _was_stopped(turn):
+                outcome = _stopped_early(turn)
+                return
             outcome = Failed(f"The turn was cancelled: {turn.end_reason or _SHUTDOWN}.", "CancelledException")
             raise
         except Exception as problem:  # noqa: BLE001 - the edge of the task: told to whoever waits, and logged there
@@ -117,41 +120,39 @@ class TurnService:
             finish(turn.log, outcome)
 
     async def _hold_turn(self, turn: LiveTurn, held: HeldLock, ready: asyncio.Future[None]) -> Done | Failed:
+        loop = TurnLoop(self._parts, turn)
         chat_id = turn.request.chat_id
-        async with self._parts.pool.connection() as conn:
-            if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
-                raise NotFoundError("chat", chat_id)
-        self._live[chat_id] = turn
-        watch = asyncio.create_task(_abandon_when_lost(turn, held))
         try:
-            return await self._run(turn, ready)
+            async with self._parts.pool.connection() as conn:
+                if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
+                    raise NotFoundError("chat", chat_id)
+                self._live[chat_id] = turn
+                if turn.request.replace_from is None:
+                    # All checks are done. What the load finds wrong is told in the stream.
+                    ready.set_result(None)
+                await loop.load(conn)
+            if not ready.done():
+                ready.set_result(None)
+            return await self._run(turn, loop, held)
         finally:
-            watch.cancel()
-            del self._live[chat_id]
+            self._live.pop(chat_id, None)
             await self._release_row(turn)
 
-    async def _run(self, turn: LiveTurn, ready: asyncio.Future[None]) -> Done | Failed:
-        loop = TurnLoop(self._parts, turn)
+    async def _run(self, turn: LiveTurn, loop: TurnLoop, held: HeldLock) -> Done | Failed:
+        watch = asyncio.create_task(_abandon_when_lost(turn, held))
         try:
-            if turn.request.replace_from is not None:
-                await loop.load()
-                ready.set_result(None)
-            else:
-                ready.set_result(None)
-                await loop.load()
             turn.phase = "running"
             await loop.run()
         except asyncio.CancelledError:
-            if turn.stop_request is None or turn.end_reason is not None:
+            if not _was_stopped(turn):
                 raise
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
             return await self._after_stop(turn, loop)
+        finally:
+            watch.cancel()
         return Done()
 
     async def _after_stop(self, turn: LiveTurn, loop: TurnLoop) -> Done | Failed:
-        loop.tell_stopped()
+        publish(turn.log, Stopped())
         if turn.stop_request == "discard":
             return describe_failure(StoppedError())
         await loop.keep_stopped()
@@ -218,6 +219,21 @@ async def open_turn_service(parts: TurnParts, locks: ChatLocks, *, address: str)
     service = TurnService(parts, locks, address=address)
     async with service.serve():
         yield service
+
+
+def _was_stopped(turn: LiveTurn) -> bool:
+    """Whether a cancellation is a person's stop and nothing else; it is then taken back, and the task goes on."""
+    if turn.stop_request is None or turn.end_reason is not None:
+        return False
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    return True
+
+
+def _stopped_early(turn: LiveTurn) -> Failed:
+    publish(turn.log, Stopped())
+    return describe_failure(StoppedError())
 
 
 async def _abandon_when_lost(turn: LiveTurn, held: HeldLock) -> None:

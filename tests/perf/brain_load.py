@@ -206,7 +206,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def set_gateway(port: int, mode: str) -> int:
-    count, delay = (200, 0) if mode == "max" else (100, 20000)
+    count, delay = {"max": (200, 0), "paced": (100, 20000), "turns": (1, 0)}[mode]
     url = f"http://127.0.0.1:{port}/_config?n={count}&size=220&delay_us={delay}&first_us={delay}"
     with urllib.request.urlopen(url, timeout=10) as answer:
         answer.read()
@@ -224,7 +224,9 @@ async def drive(port: int, streams: int, seconds: float, warm: float) -> Measure
             f"POST /api/chats/{chat_id}/messages HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         )
-        transport, _ = await loop.create_connection(lambda head=head, body=body: Stream(head.encode() + body, measured), "127.0.0.1", port)
+        transport, _ = await loop.create_connection(
+            lambda head=head, body=body: Stream(head.encode() + body, measured), "127.0.0.1", port
+        )
         transports.append(transport)
         await asyncio.sleep(min(warm / 2, 2) / streams if number else 0)
     await asyncio.sleep(max(measured.end - time.monotonic(), 0))
@@ -272,7 +274,9 @@ def main() -> None:
         logs = folder / "log"
         if os.environ.get("BENCH_LOG"):
             stack.callback(lambda: print(logs.read_text()[-8000:]))
-        stack.enter_context(program(load_cpu, str(options.bin.resolve() / "upstream"), str(gateway_port), port=gateway_port, log=logs))
+        stack.enter_context(
+            program(load_cpu, str(options.bin.resolve() / "upstream"), str(gateway_port), port=gateway_port, log=logs)
+        )
         hand_env = {"HAND_TOKEN": token, "HAND_PORT": str(hand_port)}
         hand = stack.enter_context(program(target_cpu, sys.executable, "-m", "hand", port=hand_port, log=logs, env=hand_env))
         file = folder / "config.json"
@@ -280,7 +284,14 @@ def main() -> None:
         file.write_text(json.dumps(config(database.url(), gateway, f"http://127.0.0.1:{hand_port}", brain_port, token)))
         launcher = ["-m", "cProfile", "-o", str(ROOT / "brain.prof")] if options.profile else []
         begin = time.monotonic()
-        argv = [sys.executable, *launcher, *(os.environ["BENCH_LAUNCH"].split() if "BENCH_LAUNCH" in os.environ else ["-m", "brain"]), "serve", "--config", str(file)]
+        argv = [
+            sys.executable,
+            *launcher,
+            *(os.environ["BENCH_LAUNCH"].split() if "BENCH_LAUNCH" in os.environ else ["-m", "brain"]),
+            "serve",
+            "--config",
+            str(file),
+        ]
         brain = stack.enter_context(program(target_cpu, *argv, port=brain_port, log=logs))
         print(json.dumps({"start_s": round(time.monotonic() - begin, 2), "idle_rss_mb": rss_kb(brain.pid) // 1024}), flush=True)
         body = folder / "body.json"
@@ -289,8 +300,12 @@ def main() -> None:
             count = set_gateway(gateway_port, mode)
             bare = measure_gateway(options.bin.resolve(), gateway_port, streams, count, body, load_cpu)
             before = cpu_s(brain.pid), cpu_s(hand.pid)
+            if os.environ.get("BENCH_SIGNALS"):
+                brain.send_signal(signal.SIGUSR1)
             measured = uvloop.run(drive(brain_port, streams, options.seconds, 4))
             used = cpu_s(brain.pid) - before[0], cpu_s(hand.pid) - before[1]
+            if os.environ.get("BENCH_SIGNALS"):
+                brain.send_signal(signal.SIGUSR2)
             rate = measured.chunks / options.seconds
             print(
                 json.dumps(

@@ -83,6 +83,15 @@ async def test_tool_loop_records_facts_with_their_sources(store):
         assert runs == [(7, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
 
 
+async def test_compacted_chat_is_named_without_a_position_that_has_moved(store):
+    async with store.pool.connection() as conn:
+        await conn.execute("INSERT INTO chats (id, title) VALUES ('1755500000000-42', 'Moves')")
+    async with open_memory(store) as memory:
+        memory.model.answers = {"extraction": [FACTS], "plan": [PLAN]}
+        await memory.pipeline.remember(CHAT, ORIGIN)
+        assert await memory.rows("SELECT message_index, excerpt <> '' FROM eltm_note_sources") == [(None, True)] * 2
+
+
 async def test_tool_loop_run_twice_adds_nothing(store):
     async with open_memory(store, "tool_calls") as memory:
         memory.model.script = ToolWriter()
@@ -279,7 +288,7 @@ async def test_empty_end_after_thinking_is_retried_without_thinking(store):
 async def test_extraction_asks_down_the_ladder_and_names_the_rungs_it_fell_from(store):
     async with open_memory(store, extraction=("structured_output",)) as memory:
         memory.model.answers = {"extraction": [Fail("invalid_request", "no response_format here"), "{", "Well.\nI see.\nIndeed."]}
-        with pytest.raises(StageError, match="names a message"):
+        with pytest.raises(StageError, match="no message of the conversation says"):
             await memory.pipeline.remember(CHAT, ORIGIN)
         formats = [prompt.request.response_format for prompt in memory.model.asked("extraction")]
         assert [type(kind).__name__ for kind in formats] == ["JsonSchemaFormat", "JsonObjectFormat", "NoneType"]

@@ -95,6 +95,7 @@ class Settings:
     run_request_bytes: int = 48 * 2**20
     memory: MemoryRecall = field(default_factory=NoMemory)
     lock_places: int = 100
+    lock_wait_ms: int = 10_000
     port: int = 0
 
 
@@ -219,7 +220,7 @@ def text_of_events(events: list[Event], name: str = "text") -> str:
 async def until(condition: Any) -> None:
     """Wait for a condition, at most 5 s."""
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - the condition belongs to code that tells nobody
+        while not condition():
             await asyncio.sleep(0.01)
 
 
@@ -244,7 +245,9 @@ async def run_brain(
         catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url="http://gateway/v1", llm=models)})
         hand_config = HandConfig(**{"base_url": hand.url, "self_base_url": address, "token": TOKEN, **settings.hand})
         client = await stack.enter_async_context(open_hand_client(hand_config.base_url, TOKEN))
-        locks = await stack.enter_async_context(open_chat_locks(database_url, capacity=settings.lock_places, wait_ms=1000))
+        locks = await stack.enter_async_context(
+            open_chat_locks(database_url, capacity=settings.lock_places, wait_ms=settings.lock_wait_ms)
+        )
         registry = RunRegistry()
         store = ChatStore()
         tools = DiceTools()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 from pgvector import HalfVector
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
+
+from brain.db.pools import open_pool
 
 
 async def test_vectors_travel_both_ways(pool: AsyncConnectionPool[AsyncConnection]) -> None:
@@ -27,3 +31,17 @@ async def test_a_single_statement_is_committed_at_once(pool: AsyncConnectionPool
 async def test_tests_do_not_see_each_others_rows(pool: AsyncConnectionPool[AsyncConnection]) -> None:
     async with pool.connection() as conn:
         await conn.execute("CREATE TABLE t_seen (x int)")
+
+
+async def test_a_cancellation_that_arrives_with_the_connection_is_not_lost(database_url: str) -> None:
+    async with open_pool(database_url, min_size=1, max_size=1) as pool:
+        held = await pool.getconn()
+        waiting = asyncio.create_task(pool.getconn())
+        while not pool.get_stats().get("requests_waiting"):
+            await asyncio.sleep(0)
+        await pool.putconn(held)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        async with pool.connection() as conn:  # it was given back
+            await conn.execute("SELECT 1")

@@ -19,7 +19,12 @@ class Person:
     """Sees the events of a gate; ``asked`` yields the requests."""
 
     def __init__(
-        self, *, attended: bool = True, unattended: Literal["allow", "deny"] = "allow", timeout: int = 30, grants: RunGrants | None = None
+        self,
+        *,
+        attended: bool = True,
+        unattended: Literal["allow", "deny"] = "allow",
+        timeout: int = 30,
+        grants: RunGrants | None = None,
     ) -> None:
         self.tools = FakeTools("bash")
         self.events: list[ApprovalEvent] = []

@@ -75,7 +75,17 @@ def test_lenient_text_is_the_literal_of_a_primitive(value: str, expected: str | 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("3", 3), ('" 3 "', 3), ("3.0", 3), ('"x"', None), ("3.5", None), ("true", None), ("[]", None), ("1" * 400, None), ('""', None)],
+    [
+        ("3", 3),
+        ('" 3 "', 3),
+        ("3.0", 3),
+        ('"x"', None),
+        ("3.5", None),
+        ("true", None),
+        ("[]", None),
+        ("1" * 400, None),
+        ('""', None),
+    ],
 )
 def test_lenient_integer_reads_what_it_can(value: str, expected: int | None) -> None:
     assert lenient(f'{{"a":{value}}}').integer("a") == expected
@@ -91,7 +101,12 @@ def test_lenient_array_takes_a_single_value_and_numbers() -> None:
     assert lenient('{"a":[1,{"b":2},"y"]}').texts("a") == ["1", "y"]
 
 
-@given(st.dictionaries(st.sampled_from("ab"), st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists)))
+@given(
+    st.dictionaries(
+        st.sampled_from("ab"),
+        st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists),
+    )
+)
 def test_lenient_reading_never_fails(values: dict[str, object]) -> None:
     import json
 

@@ -16,7 +16,9 @@ from brain.tools.provider import ToolOutcome, ToolSetupError
 from shared_protocol.messages import TextPart
 
 
-async def run(command: object, *, environment: dict[str, str] | None = None, workdir: str | None = None, **config: Any) -> ToolOutcome:
+async def run(
+    command: object, *, environment: dict[str, str] | None = None, workdir: str | None = None, **config: Any
+) -> ToolOutcome:
     args = {"command": command} if workdir is None else {"command": command, "workdir": workdir}
     return await BashTool(BashToolConfig(**config), environment).execute("c", "bash__run", Raw(msgspec.json.encode(args)))
 
@@ -31,6 +33,10 @@ async def wait_until(condition: Any) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def is_alive(pid: int) -> bool:
@@ -142,13 +148,20 @@ async def test_cancelling_kills_the_command(tmp_path: Path) -> None:
 
 async def test_many_commands_leave_no_descriptor_open() -> None:
     await run("true")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_descriptors()
     await asyncio.gather(*(run("true") for _ in range(20)))
-    await wait_until(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before)
+    await wait_until(lambda: open_descriptors() <= before)
 
 
 async def test_secrets_do_not_reach_the_environment_of_commands() -> None:
-    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "LC_ALL": "C", "OPENAI_API_KEY": "sk", "DATABASE__PASSWORD": "p", "HAND_TOKEN": "t"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C",
+        "OPENAI_API_KEY": "sk",
+        "DATABASE__PASSWORD": "p",
+        "HAND_TOKEN": "t",
+    }
     names = {line.partition("=")[0] for line in text_of(await run("env", environment=environment)).splitlines()}
     assert {"PATH", "LANG", "LC_ALL"} <= names
     assert not names & {"OPENAI_API_KEY", "DATABASE__PASSWORD", "HAND_TOKEN"}
@@ -167,7 +180,7 @@ async def test_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "sub").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     assert text_of(await run("pwd")) == str(Path.cwd())
-    assert text_of(await run("pwd", **{"workdir": str(tmp_path)})) == str(tmp_path)
+    assert text_of(await run("pwd", workdir=str(tmp_path))) == str(tmp_path)
     assert text_of(await run("pwd", workdir="~/sub")) == str(tmp_path / "sub")
     tool = BashTool(BashToolConfig(workdir=str(tmp_path)))
     assert text_of(await tool.execute("c", "bash__run", Raw(b'{"command":"pwd"}'))) == str(tmp_path)

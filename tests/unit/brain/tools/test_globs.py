@@ -49,7 +49,9 @@ def test_glob(pattern: str, path: str, expected: bool) -> None:
     assert Glob(pattern).matches(path) is expected
 
 
-@pytest.mark.parametrize("pattern", ["[", "a[b", "{a,b", "{a,{b}", "a\\", "[z-a]", "[a/b]", "{" + ",".join("x" * 70) + "}", "a" * 1001])
+@pytest.mark.parametrize(
+    "pattern", ["[", "a[b", "{a,b", "{a,{b}", "a\\", "[z-a]", "[a/b]", "{" + ",".join("x" * 70) + "}", "a" * 1001]
+)
 def test_invalid_pattern_is_refused_and_matches_nothing(pattern: str) -> None:
     with pytest.raises(GlobError):
         Glob(pattern)
@@ -77,7 +79,10 @@ def _plain_match(pattern: str, path: str) -> bool:
     return match(0, 0)
 
 
-@given(st.lists(st.sampled_from(["a", "b", "/", "*", "**", "?", "**/", "/**/"]), max_size=9).map("".join), st.text("ab/", max_size=10))
+@given(
+    st.lists(st.sampled_from(["a", "b", "/", "*", "**", "?", "**/", "/**/"]), max_size=9).map("".join),
+    st.text("ab/", max_size=10),
+)
 def test_atomic_matching_agrees_with_plain_backtracking(pattern: str, path: str) -> None:
     assert Glob(pattern).matches(path) is _plain_match(pattern, path)
 

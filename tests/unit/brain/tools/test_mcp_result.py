@@ -7,7 +7,9 @@ from brain.tools.mcp_result import NO_CONTENT, read_result
 from shared_protocol.messages import AttachmentPart, Base64Content, TextPart
 
 
-def result(*blocks: types.ContentBlock, is_error: bool = False, structured: dict[str, object] | None = None) -> types.CallToolResult:
+def result(
+    *blocks: types.ContentBlock, is_error: bool = False, structured: dict[str, object] | None = None
+) -> types.CallToolResult:
     return types.CallToolResult(content=list(blocks), is_error=is_error, structured_content=structured)
 
 
@@ -30,7 +32,14 @@ def test_blocks_keep_their_order_and_blank_text_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     ("mime", "kind"),
-    [("image/png", "image"), ("video/mp4", "video"), ("audio/ogg", "audio"), ("application/pdf", "file"), ("IMAGE/PNG", "image"), ("application/pdf; x=y", "file")],
+    [
+        ("image/png", "image"),
+        ("video/mp4", "video"),
+        ("audio/ogg", "audio"),
+        ("application/pdf", "file"),
+        ("IMAGE/PNG", "image"),
+        ("application/pdf; x=y", "file"),
+    ],
 )
 def test_embedded_bytes_are_attached_by_their_type(mime: str, kind: str) -> None:
     (part,) = read_result(result(blob(mime))).parts

@@ -44,7 +44,14 @@ def test_reserved_namespace_is_refused_for_servers(namespace: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("fs__read", ("fs", "read")), ("a__b__c", ("a", "b__c")), ("a___b", ("a", "_b")), ("bare", None), ("__x", None), ("x__", None)],
+    [
+        ("fs__read", ("fs", "read")),
+        ("a__b__c", ("a", "b__c")),
+        ("a___b", ("a", "_b")),
+        ("bare", None),
+        ("__x", None),
+        ("x__", None),
+    ],
 )
 def test_names_are_split_at_the_first_separator(name: str, expected: tuple[str, str] | None) -> None:
     assert split_name(name) == expected
