@@ -38,6 +38,7 @@ python-check:
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/squawk migrations/*.sql
 	$(BIN)/python scripts/generated.py --check
 
 fix: install ## repair what can be repaired: format, lint

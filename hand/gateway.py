@@ -7,6 +7,7 @@ straight into a sink.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import os
 from collections.abc import AsyncGenerator
@@ -14,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from hand.classify import judge_http_failure
-from hand.errors import TransientError
+from hand.errors import RunError, TransientError
 
 if TYPE_CHECKING:
     import httpx2
@@ -92,6 +93,7 @@ class Gateway:
         Raises:
             StatusFailure: another status.
             TransientError: no answer.
+            RunError: the address or the key can never work.
         """
         response = await self._post(base_url, api_key, "/embeddings", body, stream=False)
         if response.status_code != 200:
@@ -110,8 +112,8 @@ class Gateway:
         import httpx2
         import openai
 
-        client = await self._client(base_url, api_key)
         try:
+            client = await self._client(base_url, api_key)
             # With the raw response as the wanted type the SDK hands it over unread when asked to stream.
             return cast(
                 "httpx2.Response",
@@ -128,8 +130,11 @@ class Gateway:
             raise StatusFailure(problem.status_code, problem.response.text) from problem
         except openai.APIConnectionError as problem:
             raise TransientError("connection", f"connection to the gateway failed: {_reason(problem)}") from problem
-        except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
+        except httpx2.HTTPError as problem:
             raise TransientError("connection", f"the gateway's answer cannot be read: {problem}") from problem
+        except (httpx2.InvalidURL, ValueError) as problem:
+            # Such as a key with characters that no header can hold. Its text may quote the key.
+            raise RunError("upstream", f"the gateway's address or key cannot be used: {type(problem).__name__}") from problem
 
     async def _client(self, base_url: str, api_key: str) -> openai.AsyncOpenAI:
         await self.ready()
@@ -152,6 +157,8 @@ class Gateway:
     async def _load(self) -> None:
         _forget_environment()
         await asyncio.to_thread(_import_sdk)
+        # What has been loaded stays: the collector need not walk through it again and again.
+        gc.freeze()
         import httpx2
 
         from hand.sockets import ConnectionPool

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 NOTICE: Final = "<!-- Written by `make docs`. Do not edit. -->"
 _HEAD: Final = """# HTTP API
 
-Plain HTTP under `/api`, JSON in UTF-8, camel-case keys; unknown keys of a request are ignored. Every answer that is not a success has
-the body `{"error": "text"}`; clients may show it as it is. `HEAD` is answered wherever `GET` is. Bodies need
+Plain HTTP under `/api`, JSON in UTF-8, camel-case keys; unknown keys of a request are ignored. Every answer that is not a success
+has the body `{"error": "text"}`; clients may show it as it is. `HEAD` is answered wherever `GET` is. Bodies need
 `Content-Type: application/json`. Where `server.token` is set, send `Authorization: Bearer <token>`, or log in for a cookie.
 
 Checks come in this order: Host (400), Origin of writes (403), token (401), maintenance mode (503), ids in the path (400), the

@@ -1,6 +1,7 @@
 """Generations of vectors: one space per embedding model, one of them active, at most one being filled (README decision 5).
 
-Writes go to both; questions are embedded by the model of the active one. Which is which lives in the database, so every brain agrees.
+Writes go to both; questions are embedded by the model of the active one. Which is which lives in the database, so that
+every brain agrees.
 """
 
 from __future__ import annotations

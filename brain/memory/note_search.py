@@ -9,9 +9,9 @@ import msgspec
 from pgvector import HalfVector
 
 from brain.memory import queries_search, queries_vectors
-from brain.memory.query_dates import Span, year_ranges
 from brain.memory.queries_search import Candidate, NoteFilter
 from brain.memory.queries_vectors import Generation
+from brain.memory.query_dates import Span, year_ranges
 from brain.memory.ranking import NoteFeatures, Question, Ranked, rank_notes
 from brain.memory.term_weights import COMMON, TermTable, TermWeights
 

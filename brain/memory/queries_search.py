@@ -234,6 +234,14 @@ async def get_candidates(
 
 async def find_newest_day(conn: AsyncConnection) -> date | None:
     """Return the latest event date."""
-    cur = await conn.execute("SELECT event_date FROM eltm_notes WHERE forget_id IS NULL ORDER BY event_date DESC, id DESC LIMIT 1")
+    cur = await conn.execute(
+        """
+        SELECT event_date
+          FROM eltm_notes
+         WHERE forget_id IS NULL
+         ORDER BY event_date DESC, id DESC
+         LIMIT 1
+        """,
+    )
     row = await cur.fetchone()
     return None if row is None else row[0]

@@ -1,7 +1,7 @@
 """The days that a question speaks of: ISO dates, months and seasons in English words, years, and 年月日 forms.
 
-They only push notes of those days forward; a wrong guess must not hide the answer. What is said on a day is often written a little later,
-so the days after a range count too, but less.
+They only push notes of those days forward; a wrong guess must not hide the answer. What is said on a day is often written a
+little later, so the days after a range count too, but less.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _CJK: Final = regex.compile(r"(?:(?P<year>\d{4})\s*[年년]\s*)?(?P<month>\d{1,2
 _YEAR: Final = regex.compile(r"\b(?P<year>(?:19|20)\d{2})(?:\b|[年년])")
 _SEASON: Final = regex.compile(rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}})\b)?")
 _AMBIGUOUS: Final = frozenset({"may", "march", "mar", "sun"})
-_LEADS_IN: Final = regex.compile(r"\b(?:in|of|early|late|mid|by|during|since|on|around|until|before|after|last|this|next)\s*(?:the\s+)?$")
+_LEADS_IN: Final = regex.compile(
+    r"\b(?:in|of|early|late|mid|by|during|since|on|around|until|before|after|last|this|next)\s*(?:the\s+)?$",
+)
 
 WRITTEN_LATER: Final = timedelta(days=10)
 FULL, NEAR_DAY, NEAR_RANGE = 1.0, 0.8, 0.6

@@ -14,8 +14,8 @@ import msgspec
 from brain.memory.query_dates import Span, fitness
 
 RANK_CONSTANT: Final = 4
-"""Reciprocal rank fusion: the first place of a list is worth five times its twenty-first. The usual 60 makes lists nearly flat and
-was measurably worse for short texts."""
+"""Reciprocal rank fusion: the first place of a list is worth five times its twenty-first. The usual 60 makes lists nearly flat
+and was measurably worse for short texts."""
 MEANING_WEIGHT: Final = 1.0
 """Shared by the rankings of the whole question and of the question without names."""
 WORDS_WEIGHT: Final = 0.55
@@ -45,8 +45,10 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class NoteFeatures(msgspec.Struct, frozen=True):
-    """What the ranking knows of a candidate. ``meaning``: similarities to the forms of the question, empty without an embedder;
-    ``words``: score of the shared words, 0 without any."""
+    """What the ranking knows of a candidate.
+
+    ``meaning``: similarities to the forms of the question, empty without an embedder; ``words``: score of the shared words.
+    """
 
     id: int
     event_date: date
@@ -83,9 +85,7 @@ def rank_notes(candidates: Sequence[NoteFeatures], question: Question) -> list[R
         scores[candidate.id] = score
     pushed = _push_neighbours(candidates, scores)
     best_meaning = _best_places(meanings)
-    ranked = [
-        Ranked(found, score, Ranks(best_meaning.get(found), words.get(found), None)) for found, score in pushed.items()
-    ]
+    ranked = [Ranked(found, score, Ranks(best_meaning.get(found), words.get(found), None)) for found, score in pushed.items()]
     return sorted(ranked, key=_best_first)
 
 

@@ -78,8 +78,8 @@ class SearchResult(msgspec.Struct, frozen=True, rename="camel"):
 class EltmSearch:
     """Finds notes and entities for a text. Keeps nothing in the process: what was written is found at once, by every brain.
 
-    The thresholds are floors of the list by meaning; ``None`` uses the measured floor of the active generation. Without an embedder
-    the words and names still answer, and the result says so.
+    The thresholds are floors of the list by meaning; ``None`` uses the measured floor of the active generation. Without an
+    embedder the words and names still answer, and the result says so.
     """
 
     def __init__(
@@ -175,7 +175,8 @@ class EltmSearch:
         similar: dict[int, float] = {}
         if vectors is not None:
             floor = _floor(vectors, self._entity_threshold)
-            similar = {hit.id: hit.similarity for hit in await self._near_entities(conn, vectors, wanted) if hit.similarity >= floor}
+            near = await self._near_entities(conn, vectors, wanted)
+            similar = {hit.id: hit.similarity for hit in near if hit.similarity >= floor}
         worded = await queries_search.find_entities_by_terms(conn, query_terms(query)[:MAX_QUERY_TERMS], COMMON, wanted)
         names = list(dict.fromkeys([*(entity_id for entity_id, _ in named), *await _find_spelled(conn, query)]))
         ranked = fuse(list(similar), [hit.id for hit in worded], names)[:limit]

@@ -139,7 +139,7 @@ class RunningServer:
         self._server.install_signal_handlers = lambda: None  # type: ignore[method-assign]
         self._task = asyncio.create_task(self._server._serve())
         async with asyncio.timeout(5):
-            while not self._server.started:  # noqa: ASYNC110 - the server offers no event for this
+            while not self._server.started:
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:

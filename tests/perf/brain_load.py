@@ -206,7 +206,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def set_gateway(port: int, mode: str) -> int:
-    count, delay = (200, 0) if mode == "max" else (100, 20000)
+    count, delay = {"max": (200, 0), "paced": (100, 20000), "turns": (1, 0)}[mode]
     url = f"http://127.0.0.1:{port}/_config?n={count}&size=220&delay_us={delay}&first_us={delay}"
     with urllib.request.urlopen(url, timeout=10) as answer:
         answer.read()
@@ -300,8 +300,12 @@ def main() -> None:
             count = set_gateway(gateway_port, mode)
             bare = measure_gateway(options.bin.resolve(), gateway_port, streams, count, body, load_cpu)
             before = cpu_s(brain.pid), cpu_s(hand.pid)
+            if os.environ.get("BENCH_SIGNALS"):
+                brain.send_signal(signal.SIGUSR1)
             measured = uvloop.run(drive(brain_port, streams, options.seconds, 4))
             used = cpu_s(brain.pid) - before[0], cpu_s(hand.pid) - before[1]
+            if os.environ.get("BENCH_SIGNALS"):
+                brain.send_signal(signal.SIGUSR2)
             rate = measured.chunks / options.seconds
             print(
                 json.dumps(

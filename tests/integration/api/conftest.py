@@ -82,6 +82,10 @@ class Switch:
     async def is_enabled(self) -> bool:
         return self.on
 
+    async def set_enabled(self, *, enabled: bool) -> bool:
+        self.on = enabled
+        return enabled
+
 
 @dataclass
 class Api:

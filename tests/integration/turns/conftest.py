@@ -220,7 +220,7 @@ def text_of_events(events: list[Event], name: str = "text") -> str:
 async def until(condition: Any) -> None:
     """Wait for a condition, at most 5 s."""
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - the condition belongs to code that tells nobody
+        while not condition():
             await asyncio.sleep(0.01)
 
 

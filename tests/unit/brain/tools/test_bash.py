@@ -31,7 +31,7 @@ def text_of(outcome: ToolOutcome) -> str:
 
 async def wait_until(condition: Any) -> None:
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - other processes tell nobody
+        while not condition():
             await asyncio.sleep(0.02)
 
 
