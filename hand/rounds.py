@@ -207,6 +207,8 @@ async def run_attempt(
         TransientError: the call may be repeated.
     """
     idle_seconds = order.stream_idle_timeout_ms / 1000
+    # Loading the SDK, right after the start, is no silence of the gateway.
+    await gateway.ready()
     try:
         async with asyncio.timeout(idle_seconds or None):
             stream = await gateway.open_chat(order.model.base_url, order.model.api_key, build())
