@@ -128,11 +128,13 @@ class StreamReader:
         self._settle()
 
     def _fail(self, problem: Exception) -> None:
-        excused = isinstance(problem, TransientError | zlib.error) and self.collector.is_complete
-        self.collector.finish()
+        if isinstance(problem, TransientError | zlib.error) and self.collector.is_complete:
+            self._end()
+            return
+        # What came before the failure is shown; what a filter still holds back is void with the attempt.
+        self.collector.flush()
         self._out.flush()
-        if not excused:
-            self._problem = problem
+        self._problem = problem
         self._settle()
 
     def _settle(self) -> None:
@@ -205,6 +207,8 @@ async def run_attempt(
         TransientError: the call may be repeated.
     """
     idle_seconds = order.stream_idle_timeout_ms / 1000
+    # Loading the SDK, right after the start, is no silence of the gateway.
+    await gateway.ready()
     try:
         async with asyncio.timeout(idle_seconds or None):
             stream = await gateway.open_chat(order.model.base_url, order.model.api_key, build())
