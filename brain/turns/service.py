@@ -120,6 +120,8 @@ class TurnService:
 
     async def _supervise(self, turn: LiveTurn, ready: asyncio.Future[None]) -> None:
         outcome: Done | Failed = Failed("The turn ended unexpectedly.", "CancelledException")
+        metrics = self._parts.metrics
+        metrics.live_turns.inc()
         try:
             async with self._locks.hold(turn.request.chat_id) as held:
                 outcome = await self._hold_turn(turn, held, ready)
@@ -135,6 +137,8 @@ class TurnService:
             turn.phase = "ended"
             if not ready.done():
                 ready.cancel()
+            metrics.live_turns.dec()
+            metrics.runs.labels(turn.outcome).inc()
             # After the lock was given back: who reads the last event may send the next message at once.
             finish(turn.log, outcome)
 
@@ -173,9 +177,11 @@ class TurnService:
             raise
         finally:
             watch.cancel()
+        turn.outcome = "stored"
         return Done()
 
     async def _after_stop(self, turn: LiveTurn, loop: TurnLoop) -> Done | Failed:
+        turn.outcome = "stopped"
         publish(turn.log, Stopped())
         if turn.stop_request == "discard":
             return describe_failure(StoppedError())
@@ -183,7 +189,9 @@ class TurnService:
         return Done()
 
     def _fail(self, turn: LiveTurn, problem: Exception, ready: asyncio.Future[None]) -> Failed:
+        turn.outcome = problem.error_type if isinstance(problem, HandRunError) else "failed"
         if not ready.done():
+            turn.outcome = "refused"
             ready.set_exception(problem)
             return describe_failure(problem)
         chat_id = turn.request.chat_id
@@ -257,6 +265,7 @@ def _was_stopped(turn: LiveTurn) -> bool:
 
 
 def _stopped_early(turn: LiveTurn) -> Failed:
+    turn.outcome = "stopped"
     publish(turn.log, Stopped())
     return describe_failure(StoppedError())
 

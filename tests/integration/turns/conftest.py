@@ -22,6 +22,7 @@ from brain.api.forwarding import TurnForwarder
 from brain.api.guards import RequestGuard
 from brain.api.hand_callback import hand_callback_router
 from brain.api.messages import MessagesController
+from brain.api.request import ApiRequest
 from brain.catalog import Catalog, build_catalog
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.store import ChatStore, StoredChat
@@ -307,6 +308,7 @@ def build_app(
         dependencies={name: Provide(giver(value), sync_to_thread=False) for name, value in given.items()},
         guards=[RequestGuard(limits, None)],
         exception_handlers=exception_handlers(),
+        request_class=ApiRequest,
         logging_config=None,
         openapi_config=None,
     )
