@@ -38,6 +38,7 @@ python-check:
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/squawk migrations/*.sql
 	$(BIN)/python scripts/generated.py --check
 
 fix: install ## repair what can be repaired: format, lint
@@ -63,10 +64,10 @@ docs: install ## write the generated pages of docs/reference
 	$(BIN)/python scripts/generated.py
 
 e2e: install web ## start the real system and use it: over HTTP, in a browser, with its processes killed
-	$(PYTEST) tests -n 0 -m "real_model or browser" --timeout=600
+	$(PYTEST) tests/contract tests/e2e tests/faults -n 0 -m "real_model or browser" --timeout=600
 
 eval: install ## figures about the quality of the memory
-	$(PYTEST) tests/eval -n 0 -s --timeout=0
+	$(BIN)/python -m tests.eval $(EVAL)
 
 bench: install ## speed, as ratios against something run beside it
 	$(BIN)/python -m tests.perf

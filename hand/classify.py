@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from enum import Enum, auto
+from functools import cache
 
 import msgspec
 
@@ -226,14 +227,13 @@ _NEVER_OVERFLOW = frozenset({401, 403, 404, 429})
 _RETRIED_IN_BAND = frozenset({408, 409, 425, 429})
 
 
+@cache
 def _any_of(patterns: tuple[Pattern, ...], flags: int = 0) -> re.Pattern[str]:
+    # Compiled with the first failure: it takes longer than most of our start.
     return re.compile("|".join(f"(?:{pattern.expression})" for pattern in patterns), flags | re.DOTALL)
 
 
 _ascii_escape = re.compile(r"\\u00([2-7][0-9a-fA-F])")
-_content_filter = _any_of(CONTENT_FILTER_PATTERNS)
-_overflow = _any_of(OVERFLOW_PATTERNS, re.IGNORECASE)
-_throttle = _any_of(THROTTLE_PATTERNS, re.IGNORECASE)
 
 
 def _readable(text: str) -> str:
@@ -245,15 +245,15 @@ def _readable(text: str) -> str:
 
 def is_content_filter(text: str) -> bool:
     """Whether an error text means that a filter refused the prompt or the answer."""
-    return _content_filter.search(text) is not None
+    return _any_of(CONTENT_FILTER_PATTERNS).search(text) is not None
 
 
 def is_overflow(code: int | None, text: str, *, is_http: bool) -> bool:
     """Whether a failure means that the prompt does not fit the model's window (13.4)."""
     text = _readable(text)
-    if code in _NEVER_OVERFLOW or not text.strip() or _throttle.search(text):
+    if code in _NEVER_OVERFLOW or not text.strip() or _any_of(THROTTLE_PATTERNS, re.IGNORECASE).search(text):
         return False
-    return (is_http and code == 413) or _overflow.search(text) is not None
+    return (is_http and code == 413) or _any_of(OVERFLOW_PATTERNS, re.IGNORECASE).search(text) is not None
 
 
 def judge_http_failure(status: int, body: str) -> RunError | TransientError:

@@ -7,6 +7,7 @@ straight into a sink.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import os
 from collections.abc import AsyncGenerator
@@ -14,13 +15,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from hand.classify import judge_http_failure
-from hand.errors import TransientError
+from hand.errors import RunError, TransientError
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
-    from hand.sockets import Connection, ConnectionPool
+    from hand.pool import ConnectionPool
+    from hand.sockets import Connection
 
 
 _MOST_CLIENTS = 32
@@ -57,10 +59,23 @@ class Gateway:
         """Sockets to gateways, idle ones included."""
         return 0 if self._pool is None else self._pool.open_sockets
 
+    @property
+    def idle_sockets(self) -> int:
+        """Sockets that wait for the next request."""
+        return 0 if self._pool is None else self._pool.idle_sockets
+
     def warm_up(self) -> None:
         """Begin to load the SDK, which takes longer than everything else at start; the first request waits for it."""
         if self._ready is None:
             self._ready = asyncio.create_task(self._load())
+
+    async def ready(self) -> None:
+        """Wait until requests can be made."""
+        self.warm_up()
+        assert self._ready is not None
+        if not self._ready.done():
+            await asyncio.shield(self._ready)
+        self._ready.result()
 
     async def open_chat(self, base_url: str, api_key: str, body: bytes) -> GatewayStream:
         """Post a chat completion and return as soon as the head of a 2xx answer is there.
@@ -73,9 +88,13 @@ class Gateway:
             response = await self._post(base_url, api_key, "/chat/completions", body, stream=True)
         except StatusFailure as failure:
             raise judge_http_failure(failure.status, failure.body) from failure
-        from hand.wire import EXTENSION  # loaded with the SDK
+        import httpx2
+
+        from hand.wire import EXTENSION
 
         connection: Connection = response.extensions[EXTENSION]
+        # Response and stream hold each other, and with them the request: up to 50 MB until the collector comes by.
+        response.stream = httpx2.ByteStream(b"")
         return GatewayStream(connection, response.headers.get("content-encoding", ""))
 
     async def post_embeddings(self, base_url: str, api_key: str, body: bytes) -> bytes:
@@ -84,6 +103,7 @@ class Gateway:
         Raises:
             StatusFailure: another status.
             TransientError: no answer.
+            RunError: the address or the key can never work.
         """
         response = await self._post(base_url, api_key, "/embeddings", body, stream=False)
         if response.status_code != 200:
@@ -102,8 +122,8 @@ class Gateway:
         import httpx2
         import openai
 
-        client = await self._client(base_url, api_key)
         try:
+            client = await self._client(base_url, api_key)
             # With the raw response as the wanted type the SDK hands it over unread when asked to stream.
             return cast(
                 "httpx2.Response",
@@ -120,14 +140,14 @@ class Gateway:
             raise StatusFailure(problem.status_code, problem.response.text) from problem
         except openai.APIConnectionError as problem:
             raise TransientError("connection", f"connection to the gateway failed: {_reason(problem)}") from problem
-        except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
+        except httpx2.HTTPError as problem:
             raise TransientError("connection", f"the gateway's answer cannot be read: {problem}") from problem
+        except (httpx2.InvalidURL, ValueError) as problem:
+            # Such as a key with characters that no header can hold. Its text may quote the key.
+            raise RunError("upstream", f"the gateway's address or key cannot be used: {type(problem).__name__}") from problem
 
     async def _client(self, base_url: str, api_key: str) -> openai.AsyncOpenAI:
-        self.warm_up()
-        assert self._ready is not None
-        if not self._ready.done():
-            await asyncio.shield(self._ready)
+        await self.ready()
         import openai
 
         place = (base_url, api_key)
@@ -147,9 +167,11 @@ class Gateway:
     async def _load(self) -> None:
         _forget_environment()
         await asyncio.to_thread(_import_sdk)
+        # What has been loaded stays: the collector need not walk through it again and again.
+        gc.freeze()
         import httpx2
 
-        from hand.sockets import ConnectionPool
+        from hand.pool import ConnectionPool
         from hand.wire import WireTransport
 
         self._pool = ConnectionPool()

@@ -101,19 +101,19 @@ class ChunkedBody:
                 missing -= skip
                 continue
             end = data.find(b"\r\n", position)
-            # The usual case in one step: a whole chunk is here, and its size line holds nothing but digits.
-            digits = data[position:end]
-            if digits.isalnum() and len(digits) < 9 and digits != b"0":
-                stop = end + 2 + _hex_value(digits)
-                if data[stop : stop + 2] == b"\r\n":
-                    pieces.append(data[end + 2 : stop])
-                    position = stop + 2
-                    continue
             if end < 0:
                 self._rest = data[position:]
                 if len(self._rest) > _LONGEST_SIZE_LINE:
                     raise BodyError("the size line of a chunk does not end")
                 break
+            # The usual case in one step: a whole chunk is here, and its size line holds nothing but digits.
+            digits = data[position:end]
+            if digits.isalnum() and len(digits) < 9 and not digits.startswith(b"0"):
+                stop = end + 2 + _hex_value(digits)
+                if data[stop : stop + 2] == b"\r\n":
+                    pieces.append(data[end + 2 : stop])
+                    position = stop + 2
+                    continue
             size = _chunk_size(data[position:end])
             position = end + 2
             if size == 0:

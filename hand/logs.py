@@ -6,11 +6,19 @@ Ordinary lines go to the standard output, refusals and unexpected exceptions to 
 from __future__ import annotations
 
 import sys
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
-import structlog
-from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
+
+# structlog's renderer for terminals loads rich where it is installed: 50 modules, 4 MB and half of our start, for nothing.
+_without_rich = "rich" not in sys.modules
+if _without_rich and not TYPE_CHECKING:
+    sys.modules["rich"] = None
+import structlog  # noqa: E402  # see above
+from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger  # noqa: E402  # see above
+
+if _without_rich:
+    del sys.modules["rich"]
 
 PREFIX = "[hand] "
 

@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator
 
 import httpx2
 
-from hand.sockets import Connection, ConnectionPool, Head, Origin
+from hand.pool import ConnectionPool
+from hand.sockets import Connection, Head, Origin
 
 _LONGEST_ERROR_BODY = 1_048_576
 EXTENSION = "hand.connection"
@@ -35,12 +36,13 @@ class WireTransport(httpx2.AsyncBaseTransport):
             raise httpx2.UnsupportedProtocol(f"the gateway's address must begin with http:// or https://, not {url.scheme!r}")
         origin = Origin(url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
         head = _request_head(request)
-        body = request.content
+        body = await request.aread()
         try:
             connection, answer = await self._exchange(origin, head, body)
         except TimeoutError as problem:
             raise httpx2.ConnectTimeout("no connection to the gateway in time") from problem
-        except OSError as problem:
+        except (OSError, OverflowError, UnicodeError) as problem:
+            # A port beyond 65535 and a name that is none surface as the other two.
             raise httpx2.ConnectError(f"no answer from the gateway: {problem}") from problem
         return httpx2.Response(
             answer.status, headers=answer.fields, stream=_Body(connection, answer.status), extensions={EXTENSION: connection}

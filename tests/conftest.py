@@ -68,7 +68,7 @@ class _DatabaseBroker:
             if self._answer is None:
                 try:
                     self._answer = self._prepare()
-                except Exception as error:  # noqa: BLE001 - every asking test reports it
+                except Exception as error:
                     self._answer = {"error": f"{type(error).__name__}: {error}"}
             return self._answer
 

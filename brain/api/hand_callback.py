@@ -14,7 +14,7 @@ from litestar.middleware import DefineMiddleware
 
 from brain.catalog import KIND_CAPABILITY
 from brain.errors import BrainError, InvalidInputError, NotFoundError, UnauthorizedError
-from brain.runs.registry import LiveRun, RunRegistry
+from brain.runs.registry import LiveRun, RunEndedError, RunRegistry
 from brain.tools.budget import execute_within_budget
 from brain.tools.provider import ToolOutcome, ToolTransportError, error_outcome
 from shared_protocol.codec import tool_request_decoder
@@ -89,7 +89,9 @@ def _decode_call(body: bytes) -> ToolRequest:
 async def execute_call(run: LiveRun, call: ToolRequest) -> ToolAnswer | FatalAnswer:
     """Execute a call within its budget and check that the run's model can read the result."""
     try:
-        outcome = await execute_within_budget(run.tools, call.id, call.name, call.args)
+        outcome = await run.perform(execute_within_budget(run.tools, call.id, call.name, call.args))
+    except RunEndedError as problem:
+        return _fatal(str(problem))
     except ToolTransportError as problem:
         return _fatal(f"the tool {call.name!r} cannot be reached: {problem}")
     except Exception as problem:  # the edge: a bug in one tool must not end the answer

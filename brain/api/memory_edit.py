@@ -189,7 +189,7 @@ class MemoryEditing(Controller):
     ) -> Erasure:
         """Erase text, vectors, history, sources and queued jobs in one transaction.
 
-        Keyed hashes keep the writer, a replay and an import from bringing the same statement back. A paraphrase is a new statement.
+        Keyed hashes keep the writer, a replay and an import from bringing the same statement back. A paraphrase is a new one.
         """
         target = EraseTarget(
             entity_id=data.entity_id,

@@ -137,9 +137,6 @@ class JobController(Controller):
         await jobs.drop(job_id)
 
 
-PIPELINE_CONTROLLERS: Final = (DigestController, ReplayController, JobController)
-
-
 def _job_info(row: JobSummaryRow) -> JobInfo:
     waits = row.state in {"waiting", "retrying"}
     return JobInfo(

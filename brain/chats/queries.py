@@ -152,6 +152,21 @@ async def find_chat(conn: AsyncConnection, chat_id: str) -> ChatRow | None:
         return await cur.fetchone()
 
 
+async def is_persona_remembering(conn: AsyncConnection, persona_id: int) -> bool:
+    """Whether chats under a persona are remembered; so they are when it does not exist (0 is none)."""
+    cur = await conn.execute(
+        """
+        SELECT NOT EXISTS (SELECT 1
+                             FROM personas
+                            WHERE id = %(persona_id)s
+                              AND NOT remember)
+        """,
+        {"persona_id": persona_id},
+    )
+    row = await cur.fetchone()
+    return bool(row and row[0])
+
+
 async def update_history(
     conn: AsyncConnection,
     chat_id: str,

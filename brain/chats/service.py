@@ -164,7 +164,7 @@ class ChatService:
             row = await queries.find_chat(conn, chat_id)
             if row is None:
                 raise NotFoundError("chat", chat_id)
-            if remember and row.remember:
+            if remember and row.remember and await queries.is_persona_remembering(conn, row.persona_id):
                 messages = await self._readable(conn, row)
                 if messages:
                     await self._enqueue(conn, messages, chat_id=chat_id, chat_title=row.title)

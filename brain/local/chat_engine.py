@@ -39,6 +39,14 @@ def package_folder(package: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+def _set_threads(params: Any) -> None:
+    """Leave a core to the rest of the system, and do not spin while waiting: on a busy machine that costs tenfold."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for pool, threads in ((params.cpuparams, cores - 1), (params.cpuparams_batch, cores)):
+        pool.n_threads = min(8, max(1, threads))
+        pool.poll = 0
+
+
 class ChatEngine:
     """A llama.cpp server in this process on a free loopback port; it lives as long as the object."""
 
@@ -53,7 +61,12 @@ class ChatEngine:
         params.n_ctx = CONTEXT_LENGTH * PARALLEL  # divided among the slots
         params.n_parallel = PARALLEL
         params.cache_ram_mib = 0  # no second copy of finished prompts beside the slots
-        params.cpuparams.n_threads = max(1, (os.cpu_count() or 2))
+        _set_threads(params)
+        # The model is tiny: at the usual temperature it rambles until its budget ends.
+        params.sampling.temp = 0.3
+        params.sampling.top_p = 0.9
+        params.sampling.penalty_repeat = 1.15
+        params.sampling.penalty_last_n = 256
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.use_jinja = True

@@ -58,7 +58,14 @@ def _models(port: int) -> JsonObject:
                         "demo": True,
                     },
                 ],
-                "embedding": [{"modelId": EMBEDDING_MODEL, "dimensions": DIMENSIONS}],
+                "embedding": [
+                    {
+                        "modelId": EMBEDDING_MODEL,
+                        "dimensions": DIMENSIONS,
+                        # The model embeds questions and stored texts differently; this key says that its server takes which.
+                        "additionalProperties": {"input_type": "passage"},
+                    },
+                ],
             },
         },
         "memory": {

@@ -89,7 +89,9 @@ def build_memory(
     """
     eltm = config.memory.eltm
     current = get_embedding_model(catalog, eltm.embedding_model)
-    others: dict[str, Embedder] = {model.id: HandEmbedder(hand, model) for model in catalog.embedding_models if model.id != current.id}
+    others: dict[str, Embedder] = {
+        model.id: HandEmbedder(hand, model) for model in catalog.embedding_models if model.id != current.id
+    }
     spaces = VectorSpaces(pool, HandEmbedder(hand, current), others)
     match_floor = _fixed(eltm.entity_match_threshold)
     store = EltmStore(pool, spaces, match_floor)

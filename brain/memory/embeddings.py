@@ -65,8 +65,8 @@ class Embedder(Protocol):
 class HandEmbedder:
     """An embedding model behind the hand.
 
-    A gateway that tells questions from passages is announced by ``additionalProperties`` with the key ``input_type``; its value is
-    then set to ``query`` or ``passage``.
+    A gateway that tells questions from passages is announced by ``additionalProperties`` with the key ``input_type``; its value
+    is then set to ``query`` or ``passage``.
     """
 
     def __init__(

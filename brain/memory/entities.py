@@ -1,4 +1,4 @@
-"""Writing entities and their attributes (memory.md sections 5.1 to 5.4). Text and vector never part: both change in one transaction."""
+"""Writing entities and their attributes (memory.md sections 5.1 to 5.4): text and vector change in one transaction."""
 
 from __future__ import annotations
 

@@ -286,4 +286,3 @@ def _require(target: EraseTarget, has_notes: bool, has_entities: bool, has_edges
         raise NotFoundError("entity", target.entity_id)
     if target.relationship_id is not None and not has_edges:
         raise NotFoundError("relationship", target.relationship_id)
-

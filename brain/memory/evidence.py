@@ -46,12 +46,13 @@ _USER_WORDS: Final = frozenset({"user", "用户", "ユー", "ーザ", "ザー", 
 class Fact(msgspec.Struct, frozen=True):
     """A fact that passed the checks, and where it comes from. ``number`` is its place in the list the writer gets.
 
+    ``message_index`` is its message's position in the chat, ``None`` when the chat goes on without that message.
     ``from_assistant``: the person did not say it, so it may be something the assistant remembered.
     """
 
     number: int
     text: str
-    message_index: int
+    message_index: int | None
     day: date | None
     sent_at: datetime | None
     excerpt: str
@@ -127,7 +128,13 @@ def drop_echoes(facts: Sequence[Fact], sources: Sequence[Source], known_texts: S
     """Return the facts that do not merely repeat one of the known memories, numbered anew from 1."""
     checker = _Checker(sources, known_texts)
     by_index = {source.index: source for source in sources}
-    kept = [fact for fact in facts if not (fact.from_assistant and checker.is_echo(fact.text, by_index[fact.message_index]))]
+    kept = [
+        fact
+        for fact in facts
+        if not (
+            fact.from_assistant and fact.message_index is not None and checker.is_echo(fact.text, by_index[fact.message_index])
+        )
+    ]
     return tuple(msgspec.structs.replace(fact, number=place) for place, fact in enumerate(kept, 1))
 
 

@@ -144,18 +144,19 @@ _RUNG_ORDER: Final = ("schema", "object", "text")
 
 
 def _refuse_all_unsourced(raw: RawFacts, checked: CheckedFacts) -> None:
-    """An answer of which no item names a message is a failure of the model, not an empty region.
+    """An answer of which nothing rests on a message is a failure of the model, not an empty region: the region must not be lost.
 
-    One short plain line is let through: it is the sentinel in words that are not known.
+    A single listed item is let through: a model that found one thing and miscounted did read the region.
 
     Raises:
-        StageError: several items, and none of them has a source.
+        StageError: several items, or prose, and no message says any of it.
     """
-    if checked.facts or len(raw.items) + raw.malformed <= 1:
+    items = len(raw.items) + raw.malformed
+    if checked.facts or not items or (items == 1 and not raw.plain):
         return
     unsourced = checked.dropped.get("no_message", 0) + checked.dropped.get("unknown_message", 0)
     if unsourced >= len(raw.items):
-        raise StageError(STAGE, f"none of the {len(raw.items)} items names a message of the conversation")
+        raise StageError(STAGE, f"no message of the conversation says what the model answered ({items} items)")
 
 
 def _extraction(checked: CheckedFacts, rung: str, version: str) -> Extraction:
@@ -184,7 +185,10 @@ def _joined(answers: Sequence[RawFacts]) -> RawFacts:
         items.extend(answer.items)
         counts["malformed"] += answer.malformed
         counts["excess"] += answer.excess
-    distinct = tuple({(item.text.casefold(), item.message): item for item in items}.values())
+    first: dict[tuple[str, int | None], RawFact] = {}
+    for item in items:
+        first.setdefault((item.text.casefold(), item.message), item)
+    distinct = tuple(first.values())
     counts["excess"] += len(items) - len(distinct)
     return RawFacts(
         distinct,

@@ -19,9 +19,13 @@ MIN_CHARS: Final = 12
 MIN_DENSE_CHARS: Final = 6
 """Chinese and Japanese say in six characters what takes a dozen letters."""
 MAX_CHARS: Final = 600
+MAX_SENTENCES: Final = 3
+MAX_PASSAGE_CHARS: Final = 320
+"""Longer passages are two notes: a note that says many things is found by none of them."""
 
 _CODE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SPLIT: Final = re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-ÞА-Я0-9])|(?<=[。！？])|\n+")
+_EDGES: Final = " \t\r\n-*•>#"
 _DENSE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
@@ -40,13 +44,15 @@ _NOT_MEANT: Final = re.compile(
     r"|假设|假設|如果我|要是我|假如|比如说|开玩笑|開玩笑|想象|もし|仮に|例えば|冗談",
     re.IGNORECASE,
 )
+_WOULD: Final = re.compile(r"\bif\b.*\bwould\b|\bwould\b.*\bif\b", re.IGNORECASE | re.DOTALL)
 _ABOUT_SOMEONE: Final = re.compile(
-    r"\b(?:i|i'm|i've|i'll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b|我|咱|私|僕|俺|うち|わたし|ぼく",
+    r"\b(?:i|i'm|i've|i'll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b|我|咱|[他她它]|私|僕|彼|俺|うち|わたし|ぼく",
     re.IGNORECASE,
 )
 _TELLING: Final = re.compile(
     r"\d|(?<=\S )[A-Z][a-zà-ÿ]+|\b(?:is|are|was|were|has|have|had|will|works?|lives?|uses?|prefers?|likes?|hates?|needs?|wants?|"
-    r"decided|moved|started|stopped|called|named)\b|[A-Za-z]+[_./:@-][A-Za-z0-9]|是|有|在|叫|住|喜欢|喜歡|です|ます|した|だ。",
+    r"decided|moved|started|stopped|called|named)\b|[A-Za-z]+[_./:@-][A-Za-z0-9]|"
+    r"[是有在叫住去做学學要用能每]|喜欢|喜歡|负责|です|ます|した|だ。",
 )
 
 
@@ -54,27 +60,47 @@ def extract_quotes(sources: Sequence[Source], flavour: Flavour) -> RawFacts:
     """Return the sentences worth keeping, each with itself as the quote that proves it.
 
     Of a conversation only what the person says, and of that neither questions nor requests nor what is openly not meant; of a
-    submission every sentence that tells something.
+    submission every sentence that tells something. Neighbours stay together: "she" is often named one sentence before.
     """
     items: list[RawFact] = []
     for source in sources:
         if source.speaker != "user" or source.recalled:
             continue
-        items.extend(
-            RawFact(sentence, source.number, sentence) for sentence in _sentences(source.text) if _is_kept(sentence, flavour)
-        )
+        items.extend(RawFact(passage, source.number, passage) for passage in _passages(source.text, flavour))
     distinct = list({item.text.casefold(): item for item in items}.values())
     return RawFacts(tuple(distinct[:MAX_ITEMS]), excess=len(items) - len(distinct[:MAX_ITEMS]))
 
 
-def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text; code is no sentence, and neither is a summary that stands for dropped messages."""
+def _passages(text: str, flavour: Flavour) -> Iterator[str]:
+    """Yield runs of neighbouring sentences that are all kept, as they stand in the text, up to a length."""
+    start, end, count = 0, 0, 0
+    for first, last in _sentences(text):
+        kept = _is_kept(text[first:last], flavour)
+        joined = kept and 0 < count < MAX_SENTENCES and last - start <= MAX_PASSAGE_CHARS and not text[end:first].strip()
+        if count and not joined:
+            yield text[start:end]
+            count = 0
+        if kept:
+            start, end, count = (start if joined else first), last, count + 1
+    if count:
+        yield text[start:end]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where sentences begin and end; code is no sentence, and neither is a summary that stands for dropped messages."""
     if text.startswith("CONTEXT COMPACTION: "):
         return
-    for piece in _SPLIT.split(_CODE.sub("\n", text)):
-        sentence = piece.strip(" \t\r-*•>#")
-        if sentence:
-            yield sentence
+    # Code is blanked, not cut, so that places stay right.
+    plain = _CODE.sub(lambda code: "\n" * len(code.group()), text)
+    position = 0
+    for mark in [*_SPLIT.finditer(plain), None]:
+        end = len(plain) if mark is None else mark.start()
+        piece = plain[position:end]
+        inner = piece.strip(_EDGES)
+        if inner:
+            first = position + piece.index(inner)
+            yield first, first + len(inner)
+        position = len(plain) if mark is None else mark.end()
 
 
 def _is_kept(sentence: str, flavour: Flavour) -> bool:
@@ -82,7 +108,7 @@ def _is_kept(sentence: str, flavour: Flavour) -> bool:
     enough = len(sentence) >= MIN_CHARS or dense >= MIN_DENSE_CHARS
     if not enough or len(sentence) > MAX_CHARS or not (dense or _WORD.search(sentence)):
         return False
-    if _QUESTION.search(sentence) or _NOT_MEANT.search(sentence):
+    if _QUESTION.search(sentence) or _NOT_MEANT.search(sentence) or _WOULD.search(sentence):
         return False
     if flavour == "digest":
         return True

@@ -184,6 +184,9 @@ def _clean_quote(quote: str) -> str | None:
 def _bounded(items: Iterable[RawFact], *, plain: bool = False, malformed: int = 0) -> RawFacts:
     """Keep each item once and at most ``MAX_ITEMS``."""
     every = list(items)
-    distinct = list({(item.text.casefold(), item.message): item for item in reversed(every)}.values())[::-1]
+    first: dict[tuple[str, int | None], RawFact] = {}
+    for item in every:
+        first.setdefault((item.text.casefold(), item.message), item)
+    distinct = list(first.values())
     kept = [item for item in distinct if item.text][:MAX_ITEMS]
     return RawFacts(tuple(kept), plain=plain, malformed=malformed, excess=len(every) - len(kept))

@@ -1,4 +1,4 @@
-"""Forgetting and correcting by people (additions.md section 3): what is forgotten can be restored, every change keeps a revision."""
+"""Forgetting and correcting by people (additions.md section 3): all of it can be taken back, all of it keeps a revision."""
 
 from __future__ import annotations
 

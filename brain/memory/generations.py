@@ -1,6 +1,7 @@
 """Generations of vectors: one space per embedding model, one of them active, at most one being filled (README decision 5).
 
-Writes go to both; questions are embedded by the model of the active one. Which is which lives in the database, so every brain agrees.
+Writes go to both; questions are embedded by the model of the active one. Which is which lives in the database, so that
+every brain agrees.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ class Spaces(msgspec.Struct, frozen=True):
         return [generation for generation in (self.active, self.filling) if generation is not None]
 
 
-class QueryVector(msgspec.Struct, frozen=True):
-    """A question in the space of the active generation."""
+class QueryVectors(msgspec.Struct, frozen=True):
+    """Forms of a question in the space of the active generation."""
 
     generation: Generation
-    vector: HalfVector
+    vectors: list[HalfVector]
 
 
 Vectors = dict[int, list[HalfVector]]
@@ -141,20 +142,20 @@ class VectorSpaces:
                 log.warning("memory_filling_skipped", model=generation.model_id, reason=str(problem))
         return vectors
 
-    async def embed_query(self, text: str) -> QueryVector:
-        """Return a question in the active space.
+    async def embed_queries(self, texts: Sequence[str], spaces: Spaces | None = None) -> QueryVectors:
+        """Return forms of a question in the active space, in one call; ``spaces`` if they were read already.
 
         Raises:
             EmbeddingError: its model failed or is gone from the catalog.
         """
-        async with self._pool.connection() as conn:
-            spaces = await self.read(conn)
+        if spaces is None:
+            async with self._pool.connection() as conn:
+                spaces = await self.read(conn)
         active = spaces.active
         if active is None or (embedder := self._embedders.get(active.model_id)) is None:
             model = active.model_id if active else "none"
             raise EmbeddingError("internal", f"the model of the stored vectors ({model}) is not configured any more")
-        vectors = await self._embed(embedder, active, [text], "query")
-        return QueryVector(active, vectors[0])
+        return QueryVectors(active, await self._embed(embedder, active, texts, "query"))
 
     async def embed_for(self, generation: Generation, texts: Sequence[str]) -> list[HalfVector]:
         """Return passages in the space of one generation.

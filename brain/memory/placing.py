@@ -11,7 +11,8 @@ import msgspec
 
 from brain.errors import InvalidInputError, NotFoundError
 from brain.memory import queries_history, queries_names, queries_views
-from brain.memory.normalise import normalise_category, normalise_key, normalise_name, normalise_verb, parse_date
+from brain.memory.event_days import find_event_day, find_iso_days
+from brain.memory.normalise import normalise_category, normalise_key, normalise_name, normalise_verb
 from brain.memory.notes import NoteRules
 from brain.memory.tokens import fold, words_of
 from brain.memory.views import NewNote
@@ -53,7 +54,6 @@ _USER_NAMES: Final = frozenset(
     }
 )
 _PLACEHOLDER: Final = re.compile(r"\b(?:unknown|unspecified)\b")
-_ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _ENDING: Final = re.compile(
     r"\b(?:no longer|not any ?more|left|quit|ended|stopped|over|broke up|separated|divorced|resigned|retired|fired|laid off|sold|"
     r"moved (?:out|away)|former(?:ly)?|ex|cancel(?:led|ed)|closed|died|gave up|switched (?:away )?from)\b|"
@@ -246,14 +246,8 @@ def _says(text: str, words: str) -> bool:
 
 
 def _event_date(fact: Fact, planned: str | None, today: date) -> date:
-    """Return the day of a fact: a date that stands in it, else the day of its message, else today."""
-    in_text = list(dict.fromkeys(_ISO_DATE.findall(fact.text)))
-    choices = [planned] if planned in in_text else in_text if len(in_text) == 1 else []
-    for choice in choices:
-        if choice is None:
-            continue
-        try:
-            return parse_date(choice)
-        except InvalidInputError:
-            continue
-    return fact.day or today
+    """Return the day of a fact: the planned one if the fact has it, else the one it names, else its message's, else today."""
+    for day in find_iso_days(fact.text):
+        if day.isoformat() == planned:
+            return day
+    return find_event_day(fact.text, fact.day) or fact.day or today

@@ -74,7 +74,7 @@ class Provenance:
         facts: int = 0,
         facts_dropped: int = 0,
     ) -> None:
-        """Record how an extraction ended: a word for the outcome, the rung of the ladder that answered, facts kept and dropped."""
+        """Record how an extraction ended: a word for the outcome, the rung that answered, facts kept and dropped."""
         async with self._pool.connection() as conn:
             await queries_history.finish_run(
                 conn,

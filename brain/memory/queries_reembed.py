@@ -117,7 +117,10 @@ async def fail(conn: AsyncConnection, token: UUID, error: str) -> None:
 
 async def release(conn: AsyncConnection, token: UUID) -> None:
     """Give the work back unfinished, for whoever comes next."""
-    await conn.execute("UPDATE eltm_reembed SET lease_until = NULL WHERE state = 'running' AND token = %(token)s", {"token": token})
+    await conn.execute(
+        "UPDATE eltm_reembed SET lease_until = NULL WHERE state = 'running' AND token = %(token)s",
+        {"token": token},
+    )
 
 
 async def list_entities_without_vector(conn: AsyncConnection, generation: int, after: int, limit: int) -> list[int]:

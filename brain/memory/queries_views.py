@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
 
 import msgspec
+from psycopg import sql
 from psycopg.rows import class_row
 
 from brain.memory.views import Entity, EntityView, Note, Relationship, RelationshipView
@@ -51,7 +52,8 @@ async def list_entity_views(conn: AsyncConnection, limit: int, offset: int) -> l
     return await _entity_views(
         conn,
         _ENTITY_VIEW
-        + """
+        + sql.SQL(
+            """
          WHERE e.id IN (SELECT id
                           FROM eltm_entities
                          WHERE forget_id IS NULL
@@ -59,6 +61,7 @@ async def list_entity_views(conn: AsyncConnection, limit: int, offset: int) -> l
                          LIMIT %(limit)s OFFSET %(offset)s)
          ORDER BY e.id
         """,
+        ),
         {"limit": limit, "offset": offset},
     )
 
@@ -75,7 +78,8 @@ async def match_entity_views(
     return await _entity_views(
         conn,
         _ENTITY_VIEW
-        + """
+        + sql.SQL(
+            """
          WHERE e.id IN (SELECT m.id
                           FROM eltm_entities AS m
                          WHERE m.forget_id IS NULL
@@ -89,6 +93,7 @@ async def match_entity_views(
                          LIMIT %(limit)s OFFSET %(offset)s)
          ORDER BY e.id
         """,
+        ),
         {"name": name, "category": category, "attribute": attribute, "limit": limit, "offset": offset},
     )
 
@@ -97,7 +102,7 @@ async def get_entity_views(conn: AsyncConnection, entity_ids: Sequence[int]) -> 
     """Return the entities that exist among the given, by id."""
     views = await _entity_views(
         conn,
-        _ENTITY_VIEW + " WHERE e.id = ANY(%(ids)s) AND e.forget_id IS NULL ORDER BY e.id",
+        _ENTITY_VIEW + sql.SQL(" WHERE e.id = ANY(%(ids)s) AND e.forget_id IS NULL ORDER BY e.id"),
         {"ids": list(entity_ids)},
     )
     return {view.entity.id: view for view in views}
@@ -108,7 +113,8 @@ async def list_relationship_views(conn: AsyncConnection, limit: int, offset: int
     return await _relationship_views(
         conn,
         _RELATIONSHIP_VIEW
-        + """
+        + sql.SQL(
+            """
          WHERE r.id IN (SELECT id
                           FROM eltm_relationships
                          WHERE forget_id IS NULL
@@ -116,6 +122,7 @@ async def list_relationship_views(conn: AsyncConnection, limit: int, offset: int
                          LIMIT %(limit)s OFFSET %(offset)s)
          ORDER BY r.id
         """,
+        ),
         {"limit": limit, "offset": offset},
     )
 
@@ -130,12 +137,14 @@ async def list_relationship_views_of(
     return await _relationship_views(
         conn,
         _RELATIONSHIP_VIEW
-        + """
+        + sql.SQL(
+            """
          WHERE (r.src_id = %(entity_id)s OR r.dst_id = %(entity_id)s)
            AND r.forget_id IS NULL
            AND (r.valid OR %(include_invalid)s)
          ORDER BY r.id DESC
         """,
+        ),
         {"entity_id": entity_id, "include_invalid": include_invalid},
     )
 
@@ -144,7 +153,7 @@ async def get_relationship_views(conn: AsyncConnection, relationship_ids: Sequen
     """Return the relationships that exist among the given, by id."""
     views = await _relationship_views(
         conn,
-        _RELATIONSHIP_VIEW + " WHERE r.id = ANY(%(ids)s) AND r.forget_id IS NULL ORDER BY r.id",
+        _RELATIONSHIP_VIEW + sql.SQL(" WHERE r.id = ANY(%(ids)s) AND r.forget_id IS NULL ORDER BY r.id"),
         {"ids": list(relationship_ids)},
     )
     return {view.relationship.id: view for view in views}
@@ -162,7 +171,8 @@ async def list_entity_notes(
     return await _notes(
         conn,
         _NOTE
-        + """
+        + sql.SQL(
+            """
          WHERE n.entity_id = %(subject_id)s
            AND n.forget_id IS NULL
            AND (%(start)s::date IS NULL OR n.event_date >= %(start)s)
@@ -170,6 +180,7 @@ async def list_entity_notes(
          ORDER BY n.event_date DESC, n.id DESC
          LIMIT %(limit)s OFFSET %(offset)s
         """,
+        ),
         {"subject_id": entity_id, "start": start, "end": end, "limit": limit, "offset": offset},
     )
 
@@ -186,7 +197,8 @@ async def list_relationship_notes(
     return await _notes(
         conn,
         _NOTE
-        + """
+        + sql.SQL(
+            """
          WHERE n.relationship_id = %(subject_id)s
            AND n.forget_id IS NULL
            AND (%(start)s::date IS NULL OR n.event_date >= %(start)s)
@@ -194,6 +206,7 @@ async def list_relationship_notes(
          ORDER BY n.event_date DESC, n.id DESC
          LIMIT %(limit)s OFFSET %(offset)s
         """,
+        ),
         {"subject_id": relationship_id, "start": start, "end": end, "limit": limit, "offset": offset},
     )
 
@@ -202,7 +215,7 @@ async def get_notes(conn: AsyncConnection, note_ids: Sequence[int]) -> dict[int,
     """Return the notes that exist among the given, by id."""
     notes = await _notes(
         conn,
-        _NOTE + " WHERE n.id = ANY(%(ids)s) AND n.forget_id IS NULL ORDER BY n.id",
+        _NOTE + sql.SQL(" WHERE n.id = ANY(%(ids)s) AND n.forget_id IS NULL ORDER BY n.id"),
         {"ids": list(note_ids)},
     )
     return {note.id: note for note in notes}
@@ -227,7 +240,7 @@ async def relationship_exists(conn: AsyncConnection, relationship_id: int) -> bo
 
 
 # Counts and newest notes are index-bound sub-selects of the page's rows: one statement, so one snapshot, and no torn view.
-_ENTITY_VIEW: LiteralString = """
+_ENTITY_VIEW = sql.SQL("""
 SELECT e.id, e.canonical_name, e.category,
        (SELECT count(*) FROM eltm_notes AS n WHERE n.entity_id = e.id AND n.forget_id IS NULL) AS note_count,
        (SELECT count(*)
@@ -244,8 +257,8 @@ SELECT e.id, e.canonical_name, e.category,
                       WHERE n.entity_id = e.id AND n.forget_id IS NULL
                       ORDER BY n.event_date DESC, n.id DESC
                       LIMIT 1) AS latest ON true
-"""
-_RELATIONSHIP_VIEW: LiteralString = """
+""")
+_RELATIONSHIP_VIEW = sql.SQL("""
 SELECT r.id, r.src_id, r.dst_id, r.verb, r.valid, src.canonical_name AS src_name, dst.canonical_name AS dst_name,
        (SELECT count(*) FROM eltm_notes AS n WHERE n.relationship_id = r.id AND n.forget_id IS NULL) AS note_count,
        latest.id AS note_id, latest.event_date, latest.note, latest.edited,
@@ -258,15 +271,15 @@ SELECT r.id, r.src_id, r.dst_id, r.verb, r.valid, src.canonical_name AS src_name
                       WHERE n.relationship_id = r.id AND n.forget_id IS NULL
                       ORDER BY n.event_date DESC, n.id DESC
                       LIMIT 1) AS latest ON true
-"""
-_NOTE: LiteralString = """
+""")
+_NOTE = sql.SQL("""
 SELECT n.id, n.entity_id, n.relationship_id, n.event_date, n.note, n.edited,
        (SELECT count(*) FROM eltm_note_sources AS s WHERE s.note_id = n.id) AS sources
   FROM eltm_notes AS n
-"""
+""")
 
 
-async def _entity_views(conn: AsyncConnection, statement: LiteralString, parameters: dict[str, object]) -> list[EntityView]:
+async def _entity_views(conn: AsyncConnection, statement: sql.Composed, parameters: dict[str, object]) -> list[EntityView]:
     async with conn.cursor(row_factory=class_row(_EntityRow)) as cur:
         await cur.execute(statement, parameters)
         return [_entity_view(row) for row in await cur.fetchall()]
@@ -274,7 +287,7 @@ async def _entity_views(conn: AsyncConnection, statement: LiteralString, paramet
 
 async def _relationship_views(
     conn: AsyncConnection,
-    statement: LiteralString,
+    statement: sql.Composed,
     parameters: dict[str, object],
 ) -> list[RelationshipView]:
     async with conn.cursor(row_factory=class_row(_RelationshipRow)) as cur:
@@ -282,7 +295,7 @@ async def _relationship_views(
         return [_relationship_view(row) for row in await cur.fetchall()]
 
 
-async def _notes(conn: AsyncConnection, statement: LiteralString, parameters: dict[str, object]) -> list[Note]:
+async def _notes(conn: AsyncConnection, statement: sql.Composed, parameters: dict[str, object]) -> list[Note]:
     async with conn.cursor(row_factory=class_row(Note)) as cur:
         await cur.execute(statement, parameters)
         return await cur.fetchall()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+import regex
 import structlog
 
 from brain.errors import InvalidInputError
@@ -13,37 +14,38 @@ from brain.memory import queries_names, queries_search, queries_vectors, queries
 from brain.memory.embeddings import EmbeddingError
 from brain.memory.generations import UNCALIBRATED_FLOOR
 from brain.memory.normalise import check_range
+from brain.memory.note_search import (
+    EF_SEARCH,
+    EXACT_ROWS,
+    MAX_EF_SEARCH,
+    MAX_QUERY_TERMS,
+    MeaningQuery,
+    NoteQuery,
+    NoteSearch,
+)
 from brain.memory.queries_search import NoteFilter
+from brain.memory.query_dates import find_spans
 from brain.memory.ranking import Ranked, Ranks, fuse
 from brain.memory.reads import subjects_of
-from brain.memory.tokens import name_candidates, query_terms
+from brain.memory.term_weights import COMMON
+from brain.memory.tokens import STOPWORDS, name_candidates, query_terms, words_of
 from brain.memory.views import EntityView, Note, Subject
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
 
-    from brain.memory.generations import QueryVector, VectorSpaces
+    from brain.memory.generations import QueryVectors, Spaces, VectorSpaces
     from brain.memory.queries_vectors import Near
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 DEGRADED: Final = "embedding unavailable"
-CANDIDATES: Final = 60
-"""Rows that each list contributes at least."""
-MAX_QUERY_TERMS: Final = 32
-COMMON_NOTES: Final = 4_000
+ENTITY_CANDIDATES: Final = 60
 NAMED_LIMIT: Final = 20
+LEAST_SPELLED: Final = 4
+"""Letters from which a word may be a misspelt name."""
 SPELLING_FLOOR: Final = 0.5
-
-EXACT_ROWS: Final = 4_000
-"""Up to this many vectors are compared one by one."""
-EF_SEARCH: Final = 100
-MAX_EF_SEARCH: Final = 1_000
-
-EntityId: TypeAlias = int
-HasMore: TypeAlias = Callable[["AsyncConnection", int, int], Awaitable[bool]]
-Similarities: TypeAlias = dict[int, float]
 
 
 class NoteHit(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,8 +78,8 @@ class SearchResult(msgspec.Struct, frozen=True, rename="camel"):
 class EltmSearch:
     """Finds notes and entities for a text. Keeps nothing in the process: what was written is found at once, by every brain.
 
-    The thresholds are floors of the list by meaning; ``None`` uses the measured floor of the active generation. Without an embedder
-    the words and names still answer, and the result says so.
+    The thresholds are floors of the list by meaning; ``None`` uses the measured floor of the active generation. Without an
+    embedder the words and names still answer, and the result says so.
     """
 
     def __init__(
@@ -91,7 +93,8 @@ class EltmSearch:
         self._spaces = spaces
         self._entity_threshold = entity_threshold
         self._note_threshold = note_threshold
-        self._large: set[tuple[int, HasMore]] = set()
+        self._notes = NoteSearch()
+        self._large: set[int] = set()
 
     async def search(
         self,
@@ -101,7 +104,7 @@ class EltmSearch:
         entity_limit: int,
         note_filter: NoteFilter | None = None,
     ) -> SearchResult:
-        """Return the best notes and entities over one embedded text; a limit of 0 skips that half, both 0 do nothing at all.
+        """Return the best notes and entities over one embedding call; a limit of 0 skips that half, both 0 do nothing at all.
 
         Raises:
             InvalidInputError: a blank text, a negative limit, a range out of order.
@@ -110,11 +113,23 @@ class EltmSearch:
         query = _check(text, note_limit, entity_limit, chosen)
         if not note_limit and not entity_limit:
             return SearchResult([], [])
-        vector, degraded = await self._embed(query)
+        async with self._pool.connection() as conn:
+            named = await queries_names.find_named(conn, name_candidates(query), NAMED_LIMIT)
+            spaces = await self._spaces.read(conn)
+        bare = _without_names(query, [name for _, name in named])
+        forms = [query, bare] if bare != query and note_limit else [query]
+        vectors, degraded = await self._embed(forms, spaces)
         async with self._pool.connection() as conn, conn.transaction():
-            entities = await self._rank_entities(conn, query, vector, entity_limit)
-            notes = await self._rank_notes(conn, query, vector, chosen, note_limit) if note_limit else []
-        return SearchResult(notes, entities[:entity_limit], degraded)
+            active = await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, note_limit), MAX_EF_SEARCH))
+            if vectors and vectors.generation.id != active:
+                # The generation was switched in between: its vectors may be gone already.
+                vectors, degraded = await self._embed(forms, await self._spaces.read(conn))
+            entities = await self._rank_entities(conn, query, vectors, named, entity_limit)
+            subjects = list(dict.fromkeys(entity_id for entity_id, _ in named))
+            asked = NoteQuery(self._meaning(vectors), query_terms(bare), subjects, find_spans(query))
+            found = await self._notes.find(conn, asked, chosen, note_limit) if note_limit else None
+            notes = await _note_hits(conn, found.ranked, found.similarities) if found else []
+        return SearchResult(notes, entities, degraded)
 
     async def search_notes(self, text: str, limit: int, note_filter: NoteFilter | None = None) -> SearchResult:
         """Return the best notes.
@@ -136,110 +151,70 @@ class EltmSearch:
             raise InvalidInputError("limit must be at least 1")
         return await self.search(text, note_limit=0, entity_limit=limit)
 
-    async def _embed(self, query: str) -> tuple[QueryVector | None, str | None]:
+    async def _embed(self, texts: list[str], spaces: Spaces) -> tuple[QueryVectors | None, str | None]:
         try:
-            return await self._spaces.embed_query(query), None
+            return await self._spaces.embed_queries(texts, spaces), None
         except EmbeddingError as problem:
             log.warning("memory_search_degraded", reason=str(problem))
             return None, DEGRADED
+
+    def _meaning(self, query: QueryVectors | None) -> MeaningQuery | None:
+        return None if query is None else MeaningQuery(query.generation, query.vectors, _floor(query, self._note_threshold))
 
     async def _rank_entities(
         self,
         conn: AsyncConnection,
         query: str,
-        vector: QueryVector | None,
+        vectors: QueryVectors | None,
+        named: Sequence[tuple[int, str]],
         limit: int,
     ) -> list[EntityHit]:
         if not limit:
             return []
-        wanted = max(CANDIDATES, limit)
-        similar: Similarities = {}
-        if vector is not None:
-            floor = self._floor(vector, self._entity_threshold)
-            hits = await self._near_entities(conn, vector, wanted)
-            similar = {hit.id: hit.similarity for hit in hits if hit.similarity >= floor}
-        worded = await queries_search.find_entities_by_terms(conn, query_terms(query)[:MAX_QUERY_TERMS], COMMON_NOTES, wanted)
-        named = await _find_named(conn, query)
-        ranked = fuse(list(similar), [hit.id for hit in worded], list(named))[:limit]
+        wanted = max(ENTITY_CANDIDATES, limit)
+        similar: dict[int, float] = {}
+        if vectors is not None:
+            floor = _floor(vectors, self._entity_threshold)
+            near = await self._near_entities(conn, vectors, wanted)
+            similar = {hit.id: hit.similarity for hit in near if hit.similarity >= floor}
+        worded = await queries_search.find_entities_by_terms(conn, query_terms(query)[:MAX_QUERY_TERMS], COMMON, wanted)
+        names = list(dict.fromkeys([*(entity_id for entity_id, _ in named), *await _find_spelled(conn, query)]))
+        ranked = fuse(list(similar), [hit.id for hit in worded], names)[:limit]
         views = await queries_views.get_entity_views(conn, [hit.id for hit in ranked])
         return [EntityHit(views[hit.id], hit.score, hit.ranks, similar.get(hit.id)) for hit in ranked if hit.id in views]
 
-    async def _rank_notes(
-        self,
-        conn: AsyncConnection,
-        query: str,
-        vector: QueryVector | None,
-        note_filter: NoteFilter,
-        limit: int,
-    ) -> list[NoteHit]:
-        wanted = max(CANDIDATES, limit * 2)
-        similar: Similarities = {}
-        if vector is not None:
-            floor = self._floor(vector, self._note_threshold)
-            hits = await self._near_notes(conn, vector, note_filter, wanted)
-            similar = {hit.id: hit.similarity for hit in hits if hit.similarity >= floor}
-        terms = query_terms(query)[:MAX_QUERY_TERMS]
-        worded = await queries_search.find_notes_by_terms(conn, terms, note_filter, COMMON_NOTES, wanted)
-        ranked = fuse(list(similar), [hit.id for hit in worded], [])
-        return await _note_hits(conn, ranked[:limit], similar)
-
-    async def _near_notes(
-        self,
-        conn: AsyncConnection,
-        vector: QueryVector,
-        note_filter: NoteFilter,
-        limit: int,
-    ) -> list[Near]:
-        generation = vector.generation
-        await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, limit), MAX_EF_SEARCH))
-        exact = await self._is_small(conn, generation.id, queries_vectors.has_more_note_vectors)
-        if note_filter.is_open:
-            return await queries_vectors.find_near_notes(conn, generation, vector.vector, limit, exact=exact)
-        return await queries_search.find_near_notes_filtered(
-            conn,
-            generation,
-            vector.vector,
-            note_filter,
-            limit,
-            exact=exact,
-        )
-
-    async def _near_entities(self, conn: AsyncConnection, vector: QueryVector, limit: int) -> list[Near]:
-        generation = vector.generation
-        exact = await self._is_small(conn, generation.id, queries_vectors.has_more_entity_vectors)
-        return await queries_vectors.find_near_entities(conn, generation, vector.vector, limit, exact=exact)
-
-    async def _is_small(self, conn: AsyncConnection, generation: int, has_more: HasMore) -> bool:
-        """Whether comparing with every row is as quick as the index, which may miss rows of a small or lopsided store."""
-        if (generation, has_more) in self._large:
-            return False
-        if await has_more(conn, generation, EXACT_ROWS):
+    async def _near_entities(self, conn: AsyncConnection, query: QueryVectors, limit: int) -> list[Near]:
+        generation = query.generation
+        exact = generation.id not in self._large
+        if exact and await queries_vectors.has_more_entity_vectors(conn, generation.id, EXACT_ROWS):
             # A hint, not state: only spares the count from now on.
-            self._large.add((generation, has_more))
-            return False
-        return True
-
-    @staticmethod
-    def _floor(vector: QueryVector, threshold: float | None) -> float:
-        if threshold is not None:
-            return threshold
-        return vector.generation.floor if vector.generation.floor is not None else UNCALIBRATED_FLOOR
+            self._large.add(generation.id)
+            exact = False
+        return await queries_vectors.find_near_entities(conn, generation, query.vectors[0], limit, exact=exact)
 
 
-async def _find_named(conn: AsyncConnection, query: str) -> dict[EntityId, str]:
-    """Return the entities that the text names, exactly or nearly, the surest first."""
-    candidates = name_candidates(query)
-    exact = await queries_names.find_named(conn, candidates, NAMED_LIMIT)
-    named: dict[EntityId, str] = {}
-    for entity_id, name in exact:
-        named.setdefault(entity_id, name)
-    words = [word for word in candidates if len(word) >= 4][:MAX_QUERY_TERMS]
-    for entity_id, _ in await queries_names.find_spelled(conn, words, SPELLING_FLOOR, NAMED_LIMIT):
-        named.setdefault(entity_id, "")
-    return named
+def _floor(query: QueryVectors, threshold: float | None) -> float:
+    if threshold is not None:
+        return threshold
+    return query.generation.floor if query.generation.floor is not None else UNCALIBRATED_FLOOR
 
 
-async def _note_hits(conn: AsyncConnection, ranked: list[Ranked], similar: Similarities) -> list[NoteHit]:
+async def _find_spelled(conn: AsyncConnection, query: str) -> list[int]:
+    """Return the entities whose name is nearly a word of the text, the surest first."""
+    words = [word for word in name_candidates(query, max_words=2) if len(word) >= LEAST_SPELLED][:MAX_QUERY_TERMS]
+    return [entity_id for entity_id, _ in await queries_names.find_spelled(conn, words, SPELLING_FLOOR, NAMED_LIMIT)]
+
+
+def _without_names(query: str, names: Sequence[str]) -> str:
+    """Return the question without the names it names, if anything telling is left: names outshine what is asked of them."""
+    bare = query
+    for name in sorted(set(names), key=len, reverse=True):
+        bare = regex.sub(rf"(?<![\p{{L}}\p{{N}}]){regex.escape(name)}(?:['’]s)?(?![\p{{L}}\p{{N}}])", " ", bare, flags=regex.I)
+    bare = " ".join(bare.split())
+    return bare if any(word not in STOPWORDS for word in words_of(bare)) else query
+
+
+async def _note_hits(conn: AsyncConnection, ranked: Sequence[Ranked], similar: Mapping[int, float]) -> list[NoteHit]:
     notes = await queries_views.get_notes(conn, [hit.id for hit in ranked])
     subjects = await subjects_of(conn, list(notes.values()))
     return [

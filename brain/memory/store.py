@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class EltmStore:
     """Every operation of memory.md section 5, safe under concurrent callers and several brains.
 
-    ``embedder`` is the configured model, or the ``VectorSpaces`` that knows older ones as well. ``match_threshold`` is the floor of
-    near matches; ``None`` uses the measured floor of the active generation.
+    ``embedder`` is the configured model, or the ``VectorSpaces`` that knows older ones as well. ``match_threshold`` is the floor
+    of near matches; ``None`` uses the measured floor of the active generation.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Words and n-grams of any script: what the lexical half of the search compares.
 
 Alphabetic scripts give folded words, English ones also without their commonest endings; Chinese, Japanese, Korean and Thai, which
-write no spaces or glue particles on, give single characters' neighbours (bigrams). Codes such as ``HTTP-404`` give their whole and their parts.
+write no spaces or glue particles on, give pairs of neighbouring characters. Codes such as ``HTTP-404`` give their whole and their
+parts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 import regex
 
 # Script extensions, not scripts: the long vowel mark of タワー belongs to no script and would split the word.
-_DENSE: Final = r"\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}" + (
+_DENSE: Final = (
+    r"\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}"
     r"\p{Script_Extensions=Hangul}\p{Script_Extensions=Thai}\p{Script_Extensions=Lao}\p{Script_Extensions=Khmer}"
 )
 _PIECE: Final = regex.compile(
@@ -25,11 +27,12 @@ MAX_TERM_CHARS: Final = 64
 """Longer runs (keys, base64) are cut: the beginning tells them apart."""
 
 _STOP_LIST: Final = """
-a about above after again all also am an and any are as at be because been before being both but by can could did do does doing done
-during each few for from further get gets getting go goes going got had has have having he her here hers him his how i if in into is it
-its itself just kind let like me more most much my no nor not now of off on once only or other our out over own same she should so some
-such than that the their them then there these they thing things this those through to too under until up use used very was we were what
-when where which while who whom whose why will with would you your s t re ve ll d m
+a about above after again all also am an and any are as at be because been before being both but by can could did do does
+doing done during each few for from further get gets getting go goes going got had has have having he her here hers him his
+how i if in into is it its itself just kind let like me more most much my no nor not now of off on once only or other our out
+over own same she should so some such than that the their them then there these they thing things this those through to too
+under until up use used very was we were what when where which while who whom whose why will with would you your s t re ve ll
+d m
 """
 STOPWORDS: Final = frozenset(_STOP_LIST.split())
 """English words that carry no content; other languages rely on the frequency weighting alone."""
@@ -94,7 +97,7 @@ def name_candidates(text: str, *, max_words: int = 5, max_chars: int = 12, limit
 
 def stem(word: str) -> str:
     """Return an ASCII word without the commonest English endings; any other word as it is."""
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
+    if len(word) < 4 or not word.isascii() or not word.isalpha() or word.endswith(("ss", "us", "is")):
         return word
     for ending, rest in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -1,4 +1,4 @@
-"""Reads the arguments of the memory's tools by their own rules (memory.md section 7.1): lenient text and ids, strict paging and dates."""
+"""Reads the arguments of the memory's tools (memory.md section 7.1): lenient text and ids, strict paging and dates."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ NOTE_TOOLS: Final = ("add_entity_note", "add_relationship_note")
 TOOLS: Final = (
     Tool(
         "search_entities",
-        "Find entities by meaning and by name, the best first. Use it before creating one; to look for a spelling use ls_entities.",
+        "Find entities by meaning and by name, the best first. Use it before creating one; to look for a spelling use "
+        "ls_entities.",
         (Argument("query", "string", "What to look for, in plain words.", required=True), _LIMIT),
     ),
     Tool(
@@ -139,16 +140,16 @@ TOOLS: Final = (
     ),
     Tool(
         "add_entity_note",
-        "Add a note to an entity. Notes are never changed or removed: correct one by adding a newer one. Read the recent notes of "
-        "the entity first and skip what is recorded already.",
+        "Add a note to an entity. Notes are never changed or removed: correct one by adding a newer one. Read the recent notes "
+        "of the entity first and skip what is recorded already.",
         (_entity_id(), _EVENT_DATE, _NOTE, _FORCE),
         writes=True,
     ),
     Tool(
         "add_relationship_note",
-        "Add a note to a relationship, if the event concerns both ends and the verb. Notes are never changed or removed; read the "
-        "recent ones first and skip what is recorded already. valid=false says that this event ended the relationship, valid=true "
-        "that it began or began again; leave it out otherwise.",
+        "Add a note to a relationship, if the event concerns both ends and the verb. Notes are never changed or removed; read "
+        "the recent ones first and skip what is recorded already. valid=false says that this event ended the relationship, "
+        "valid=true that it began or began again; leave it out otherwise.",
         (
             Argument("relationship_id", "integer", "Id of the relationship.", required=True),
             _EVENT_DATE,
@@ -183,9 +184,7 @@ def tool_spec(tool: Tool, name: str, *, with_fact: bool = False) -> ToolSpec:
     arguments = (*tool.arguments, FACT) if with_fact and tool.name in NOTE_TOOLS else tool.arguments
     schema = {
         "type": "object",
-        "properties": {
-            argument.name: {"type": argument.kind, "description": argument.description} for argument in arguments
-        },
+        "properties": {argument.name: {"type": argument.kind, "description": argument.description} for argument in arguments},
         "required": [argument.name for argument in arguments if argument.required],
     }
     return ToolSpec(name, tool.description, Raw(msgspec.json.encode(schema)))

@@ -97,7 +97,7 @@ class EltmTools:
             if problem.is_refused:
                 return error_outcome(f"the content is too large to be remembered: {SHORTEN.get(bare, 'shorten it')}")
             return error_outcome(str(problem))
-        except Exception as problem:  # noqa: BLE001 - the edge of a call: a run must survive any failing tool
+        except Exception as problem:
             log.warning("memory_tool_failed", tool=bare, call_id=call_id, exc_info=problem)
             return error_outcome(f"{bare} failed: {type(problem).__name__}")
 

@@ -155,16 +155,20 @@ def _check_entity(path: str, entity: FileEntity) -> CheckedEntity:
         place = f"{path}.attributes[{raw_key}]"
         try:
             key = normalise_key(raw_key)
-            # On the raw value: a trailing newline is a mistake in a file, though a tool would trim it.
-            if "\n" in raw_value or "\r" in raw_value:
-                raise InvalidInputError("an attribute value must be a single line")
-            value = normalise_value(raw_value)
+            value = _single_line(raw_value)
         except InvalidInputError as problem:
             raise InvalidInputError(f"{place}: {problem}") from problem
         if key in attributes:
             raise InvalidInputError(f"{place}: the key {key!r} is there twice")
         attributes[key] = value
     return CheckedEntity(EntityKey(name, category), attributes, _check_notes(path, entity.notes))
+
+
+def _single_line(raw_value: str) -> str:
+    # On the raw value: a trailing newline is a mistake in a file, though a tool would trim it.
+    if "\n" in raw_value or "\r" in raw_value:
+        raise InvalidInputError("an attribute value must be a single line")
+    return normalise_value(raw_value)
 
 
 def _check_relationship(

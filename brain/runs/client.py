@@ -9,13 +9,13 @@ import aiohttp
 import msgspec
 
 from brain.errors import HandRunError, HandUnavailableError
-from shared_protocol.codec import decode_run_event, embed_answer_decoder, encode_json, error_body_decoder
+from brain.runs.event_stream import RunEventReader
+from shared_protocol.codec import embed_answer_decoder, encode_json, error_body_decoder
 from shared_protocol.headers import AUTH_HEADER, REQUEST_ID_HEADER
 from shared_protocol.run import DoneEvent, ErrorEvent, RunEvent, RunRequest
-from shared_protocol.sse import EventReader, ServerSentEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from shared_protocol.embed import EmbedAnswer, EmbedRequest
 
@@ -53,20 +53,19 @@ class HandClient:
             HandRunError: the hand refused the request.
             HandUnavailableError: it could not be reached, or the stream ended without a terminal event.
         """
-        reader = EventReader()
+        reader = RunEventReader()
         async with self._post("/v1/run", body, request_id) as response:
-            async for chunk in _chunks(response):
-                batch: list[RunEvent] = []
-                for event in reader.feed(chunk):
-                    decoded = _decode(event)
-                    if decoded is None:
-                        continue
-                    batch.append(decoded)
-                    if isinstance(decoded, DoneEvent | ErrorEvent):
-                        yield batch
-                        return
-                if batch:
-                    yield batch
+            while chunk := await response.content.readany():
+                try:
+                    batch = reader.feed(chunk)
+                except msgspec.DecodeError as problem:
+                    raise HandUnavailableError(f"the hand sent an event that cannot be read: {problem}") from problem
+                if not batch:
+                    continue
+                yield batch
+                # Nothing follows a terminal event.
+                if isinstance(batch[-1], DoneEvent | ErrorEvent):
+                    return
         raise HandUnavailableError("the hand closed the stream before the run had ended")
 
     async def embed(self, request: EmbedRequest, *, request_id: str = "") -> EmbedAnswer:
@@ -113,18 +112,6 @@ async def open_hand_client(base_url: str, token: str) -> AsyncGenerator[HandClie
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False, read_bufsize=2**18) as session:
         yield HandClient(session, base_url, token)
-
-
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    while chunk := await response.content.readany():
-        yield chunk
-
-
-def _decode(event: ServerSentEvent) -> RunEvent | None:
-    try:
-        return decode_run_event(event)
-    except msgspec.DecodeError as problem:
-        raise HandUnavailableError(f"the hand sent an event {event.name!r} that cannot be read: {problem}") from problem
 
 
 def _refusal(status: int, body: bytes) -> HandRunError | HandUnavailableError:

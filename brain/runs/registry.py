@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import msgspec
+from brain.errors import BrainError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Coroutine, Generator
 
     from brain.catalog import ChatModel
-    from brain.tools.provider import ToolProvider
+    from brain.tools.provider import ToolOutcome, ToolProvider
 
 
-class LiveRun(msgspec.Struct, frozen=True):
-    """What a callback needs to know about its run."""
+class RunEndedError(BrainError):
+    """A run ended while one of its tool calls was still at work."""
 
-    run_id: str
-    tools: ToolProvider
-    model: ChatModel
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id!r} has ended")
+
+
+class LiveRun:
+    """What a callback needs to know about its run, and the calls that are at work for it."""
+
+    def __init__(self, run_id: str, tools: ToolProvider, model: ChatModel) -> None:
+        self.run_id = run_id
+        self.tools = tools
+        self.model = model
+        self._calls: set[asyncio.Task[ToolOutcome]] = set()
+
+    async def perform(self, work: Coroutine[Any, Any, ToolOutcome]) -> ToolOutcome:
+        """Run one call as a part of this run: whoever ends the run ends the call too, a stopped answer must not act any more.
+
+        Raises:
+            RunEndedError: the run ended first.
+        """
+        call = asyncio.create_task(work)
+        self._calls.add(call)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise RunEndedError(self.run_id) from None
+        finally:
+            self._calls.discard(call)
+
+    def end(self) -> None:
+        """Cancel the calls that are at work; whoever waits for them is told."""
+        for call in self._calls:
+            call.cancel()
 
 
 class RunRegistry:
@@ -37,7 +70,7 @@ class RunRegistry:
         try:
             yield run_id
         finally:
-            del self._runs[run_id]
+            self._runs.pop(run_id).end()
 
     def find(self, run_id: str) -> LiveRun | None:
         """Look a live run up."""

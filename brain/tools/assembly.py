@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -20,11 +20,12 @@ from brain.tools.fs.access import open_access
 from brain.tools.fs.provider import FsTools
 from brain.tools.fs.specs import NAMESPACE as FS_NAMESPACE
 from brain.tools.limit import LimitedTools
-from brain.tools.mcp_connect import connector_for
-from brain.tools.mcp_server import McpServer
 from brain.tools.names import server_namespace_problem
 from brain.tools.provider import ToolProvider, ToolSetupError, ToolTransportError
 from brain.tools.whitelist import WhitelistedTools, check_whitelist, stale_namespaces
+
+if TYPE_CHECKING:
+    from brain.tools.mcp_server import McpServer
 
 EXA_NAMESPACE: Final = "exa"
 FS_THREADS: Final = 4
@@ -129,10 +130,7 @@ async def open_tool_sets(config: Config) -> AsyncGenerator[ToolSets]:
     Raises:
         ToolSetupError: a mistake in the configuration, or servers that cannot be reached; names all of those.
     """
-    servers = [
-        McpServer(namespace, server, connector_for(namespace, server, config.mcp.proxy))
-        for namespace, server in _checked_servers(config).items()
-    ]
+    servers = _build_servers(config)
     bash = BashTool(config.tool.bash) if config.tool.bash.enabled else None
     if bash is not None:
         logger.warning("the shell tool is on and has no sandbox: anyone who can chat can run commands as this user")
@@ -163,6 +161,19 @@ def _checked_servers(config: Config) -> dict[str, McpServerConfig]:
         if problem is not None:
             raise ToolSetupError(f"mcp.customs.{namespace}: this namespace cannot be used: {problem}")
     return server_configs(config.mcp)
+
+
+def _build_servers(config: Config) -> list[McpServer]:
+    if not (configured := _checked_servers(config)):
+        return []
+    # Imported on use: the SDK takes a second of the start and 40 MB, and most installations have no tool server.
+    from brain.tools.mcp_connect import connector_for
+    from brain.tools.mcp_server import McpServer
+
+    return [
+        McpServer(namespace, server, connector_for(namespace, server, config.mcp.proxy))
+        for namespace, server in configured.items()
+    ]
 
 
 async def _connect_all(servers: Sequence[McpServer]) -> None:

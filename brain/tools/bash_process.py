@@ -96,9 +96,9 @@ async def _started(
     # A pipe of our own: with asyncio's, waiting for the process would also wait for whoever else holds its output open.
     reading, writing = os.pipe()
     source = os.fdopen(reading, "rb", buffering=0)
-    process: asyncio.subprocess.Process | None = None
-    try:
-        process = await asyncio.create_subprocess_exec(
+    # Shielded: a start that is cancelled half-way can leave a process that nobody knows.
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=writing,
@@ -107,12 +107,15 @@ async def _started(
             env=environment,
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(starting)
         # From here the transport owns the file; closing it here too would hit whoever got the number next.
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: capture, source)
     except BaseException:
         source.close()
-        if process is not None:
-            _signal_all(process.pid, environment[MARKER_VARIABLE], signal.SIGKILL)
+        with suppress(OSError, ValueError):  # it did not start
+            await _kill(await starting, environment[MARKER_VARIABLE])
         raise
     finally:
         os.close(writing)

@@ -13,12 +13,13 @@ from typing import Final, TypeAlias, assert_never
 
 import httpx2
 import structlog
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from brain.config.models import McpHttpServerConfig, McpServerConfig, McpStdioServerConfig, ProxyConfig
 from brain.tools.bash import scrub
+from brain.tools.mcp_proxy import TunnelTransport
+from brain.tools.mcp_stdio import stdio_streams
 
 MESSAGE_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Of one event, and of one JSON body: images travel as base64 in one message."""
@@ -47,11 +48,12 @@ def connector_for(namespace: str, config: McpServerConfig, proxy: ProxyConfig | 
 async def _connect_http(config: McpHttpServerConfig, proxy: ProxyConfig | None) -> AsyncGenerator[Client]:
     budget = config.tool_execution_timeout_seconds
     read_seconds = max(READ_SECONDS, budget + CONNECT_SECONDS) if budget else None
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     # Explicit only: neither proxies nor credentials come from the environment.
-    transport = httpx2.AsyncHTTPTransport(
-        proxy=None if proxy is None else f"http://{proxy.host}:{proxy.port}",
-        trust_env=False,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+    transport = (
+        httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
+        if proxy is None
+        else TunnelTransport(proxy.host, proxy.port, limits)
     )
     async with httpx2.AsyncClient(
         headers=config.headers,
@@ -66,20 +68,16 @@ async def _connect_http(config: McpHttpServerConfig, proxy: ProxyConfig | None) 
 
 @asynccontextmanager
 async def _connect_stdio(namespace: str, config: McpStdioServerConfig) -> AsyncGenerator[Client]:
-    parameters = StdioServerParameters(
-        command=config.command[0],
-        args=config.command[1:],
-        # The library inherits an allow-list of its own; both lists together hold nothing secret.
-        env=scrub(os.environ) | config.environment,
-    )
     reading, writing = os.pipe()
     source = os.fdopen(reading, "rb", buffering=0)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: _StderrLog(namespace), source)
+    environment = scrub(os.environ) | config.environment
     try:
-        with os.fdopen(writing, "w") as errors:
-            async with Client(stdio_client(parameters, errlog=errors), cache=None) as client:
-                yield client
+        streams = stdio_streams(config.command, environment, errors=writing, limit_bytes=MESSAGE_LIMIT_BYTES)
+        async with Client(streams, cache=None) as client:
+            yield client
     finally:
+        os.close(writing)
         transport.close()
 
 

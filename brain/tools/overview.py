@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -13,9 +13,11 @@ from brain.tools.assembly import ToolSets
 from brain.tools.bash import NAMESPACE as BASH_NAMESPACE
 from brain.tools.bash import TOOL_NAME
 from brain.tools.fs.specs import NAMESPACE as FS_NAMESPACE
-from brain.tools.mcp_server import McpServer
 from brain.tools.provider import ToolProvider
 from shared_protocol.tools import ToolSpec
+
+if TYPE_CHECKING:
+    from brain.tools.mcp_server import McpServer
 
 NamespaceKind: TypeAlias = Literal["mcp", "fs", "bash", "gsg"]
 NamespaceState: TypeAlias = Literal["ready", "down", "disabled"]

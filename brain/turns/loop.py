@@ -14,7 +14,7 @@ from brain.turns.attempt import Attempt
 from brain.turns.budget import measure_context
 from brain.turns.compacting import Compactor
 from brain.turns.errors import StoppedError, TurnError
-from brain.turns.events import MemoryGiven, Retry, Stopped, publish
+from brain.turns.events import MemoryGiven, Retry, publish
 from brain.turns.history_edit import history_before
 from brain.turns.injection import MemoryContext
 from brain.turns.saving import close_partial, save_turn
@@ -74,7 +74,7 @@ class TurnLoop:
         self._attempt: Attempt | None = None
         self._rounds = 0
 
-    async def load(self) -> None:
+    async def load(self, conn: AsyncConnection) -> None:
         """Read the chat; with ``replaceFrom`` only what lies before it counts.
 
         Raises:
@@ -82,8 +82,7 @@ class TurnLoop:
             CorruptChatError: the stored history is not valid.
             InvalidInputError: ``replaceFrom`` names no message that may be replaced.
         """
-        async with self._parts.pool.connection() as conn:
-            self._loaded = await self._parts.store.load(conn, self._request.chat_id)
+        self._loaded = await self._parts.store.load(conn, self._request.chat_id)
         loaded = self._get_loaded()
         messages, fingerprint = loaded.messages, loaded.eltm_version
         if self._request.replace_from is not None:
@@ -213,7 +212,3 @@ class TurnLoop:
                 counts_hold=self._conversation.counts_hold,
             ),
         )
-
-    def tell_stopped(self) -> None:
-        """Tell the clients that a person stopped the turn."""
-        publish(self._turn.log, Stopped())

@@ -10,12 +10,14 @@ from uuid import uuid4
 import psycopg
 import structlog
 
-from brain.errors import BrainError, ConflictError, NotFoundError, UnavailableError
+from brain.errors import BrainError, ConflictError, HandRunError, NotFoundError, UnavailableError
 from brain.turns import queries
 from brain.turns.errors import StoppedError, TurnError, describe_failure
-from brain.turns.events import Done, Failed, finish
+from brain.turns.events import Done, Failed, Stopped, finish, publish
+from brain.turns.leftovers import Leftovers
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.loop import TurnLoop, TurnParts
+from brain.turns.tokens import load_vocabulary
 from shared_protocol.instants import now_instant
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 STALE_SECONDS: Final = 20.0
 """A turn whose owner was not seen for so long is dead."""
 
+_CUT_SHORT: Final = "output_budget_exhausted"
 _CLIENT_GONE: Final = "the client that had sent the message went away"
 _SHUTDOWN: Final = "the brain is shutting down"
 _LOCK_LOST: Final = "the lock of the chat was lost: the database connection broke"
@@ -47,6 +50,7 @@ class TurnService:
         self._live: dict[str, LiveTurn] = {}
         self._turns: dict[LiveTurn, asyncio.Task[None]] = {}
         self._is_serving = False
+        self._leftovers = Leftovers()
         self.owner = str(uuid4())
 
     def find(self, chat_id: str) -> LiveTurn | None:
@@ -94,6 +98,21 @@ class TurnService:
             raise
         return turn
 
+    async def keep_leftover(self, chat_id: str) -> bool:
+        """Store the answer of a turn that ended at the output limit a while ago; false if there is none.
+
+        Raises:
+            ChatBusyError: the chat is held.
+            ConflictError: the chat was changed since.
+            StoppedError: the model had said nothing.
+        """
+        loop = self._leftovers.take(chat_id)
+        if loop is None:
+            return False
+        async with self._locks.hold(chat_id):
+            await loop.keep_stopped()
+        return True
+
     def release_client(self, turn: LiveTurn) -> None:
         """Say that the client which had sent the message is gone: its turn ends unless it was detached."""
         if not turn.request.detach:
@@ -105,6 +124,9 @@ class TurnService:
             async with self._locks.hold(turn.request.chat_id) as held:
                 outcome = await self._hold_turn(turn, held, ready)
         except asyncio.CancelledError:
+            if _was_stopped(turn):
+                outcome = _stopped_early(turn)
+                return
             outcome = Failed(f"The turn was cancelled: {turn.end_reason or _SHUTDOWN}.", "CancelledException")
             raise
         except Exception as problem:  # noqa: BLE001 - the edge of the task: told to whoever waits, and logged there
@@ -117,41 +139,44 @@ class TurnService:
             finish(turn.log, outcome)
 
     async def _hold_turn(self, turn: LiveTurn, held: HeldLock, ready: asyncio.Future[None]) -> Done | Failed:
+        loop = TurnLoop(self._parts, turn)
         chat_id = turn.request.chat_id
-        async with self._parts.pool.connection() as conn:
-            if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
-                raise NotFoundError("chat", chat_id)
-        self._live[chat_id] = turn
-        watch = asyncio.create_task(_abandon_when_lost(turn, held))
         try:
-            return await self._run(turn, ready)
+            async with self._parts.pool.connection() as conn:
+                if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
+                    raise NotFoundError("chat", chat_id)
+                self._live[chat_id] = turn
+                self._leftovers.discard(chat_id)
+                if turn.request.replace_from is None:
+                    # All checks are done. What the load finds wrong is told in the stream.
+                    ready.set_result(None)
+                await loop.load(conn)
+            if not ready.done():
+                ready.set_result(None)
+            return await self._run(turn, loop, held)
         finally:
-            watch.cancel()
-            del self._live[chat_id]
+            self._live.pop(chat_id, None)
             await self._release_row(turn)
 
-    async def _run(self, turn: LiveTurn, ready: asyncio.Future[None]) -> Done | Failed:
-        loop = TurnLoop(self._parts, turn)
+    async def _run(self, turn: LiveTurn, loop: TurnLoop, held: HeldLock) -> Done | Failed:
+        watch = asyncio.create_task(_abandon_when_lost(turn, held))
         try:
-            if turn.request.replace_from is not None:
-                await loop.load()
-                ready.set_result(None)
-            else:
-                ready.set_result(None)
-                await loop.load()
             turn.phase = "running"
             await loop.run()
         except asyncio.CancelledError:
-            if turn.stop_request is None or turn.end_reason is not None:
+            if not _was_stopped(turn):
                 raise
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
             return await self._after_stop(turn, loop)
+        except HandRunError as problem:
+            if problem.error_type == _CUT_SHORT:
+                self._leftovers.keep(turn.request.chat_id, loop)
+            raise
+        finally:
+            watch.cancel()
         return Done()
 
     async def _after_stop(self, turn: LiveTurn, loop: TurnLoop) -> Done | Failed:
-        loop.tell_stopped()
+        publish(turn.log, Stopped())
         if turn.stop_request == "discard":
             return describe_failure(StoppedError())
         await loop.keep_stopped()
@@ -195,6 +220,7 @@ class TurnService:
     async def serve(self) -> AsyncGenerator[None]:
         """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
         # No TaskGroup: it would wrap every error of the block in a group of one.
+        await asyncio.to_thread(load_vocabulary)
         heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
         self._is_serving = True
         try:
@@ -218,6 +244,21 @@ async def open_turn_service(parts: TurnParts, locks: ChatLocks, *, address: str)
     service = TurnService(parts, locks, address=address)
     async with service.serve():
         yield service
+
+
+def _was_stopped(turn: LiveTurn) -> bool:
+    """Whether a cancellation is a person's stop and nothing else; it is then taken back, and the task goes on."""
+    if turn.stop_request is None or turn.end_reason is not None:
+        return False
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    return True
+
+
+def _stopped_early(turn: LiveTurn) -> Failed:
+    publish(turn.log, Stopped())
+    return describe_failure(StoppedError())
 
 
 async def _abandon_when_lost(turn: LiveTurn, held: HeldLock) -> None:

@@ -9,9 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from brain.memory import queries_search, queries_vectors, queries_views
+from brain.memory import queries_vectors, queries_views
+from brain.memory.note_search import NoteQuery, NoteSearch
 from brain.memory.queries_search import NoteFilter
-from brain.memory.search import COMMON_NOTES, EltmSearch
+from brain.memory.search import EltmSearch
 from brain.memory.store import EltmStore
 from brain.memory.tokens import query_terms
 from brain.memory.views import NewNote
@@ -76,12 +77,10 @@ async def _search(way: Way, text: str, store: EltmStore, search: EltmSearch) -> 
         return [hit.note.id for hit in (await search.search_notes(text, DEPTH)).notes]
     async with store.pool.connection() as conn, conn.transaction():
         if way == "words":
-            hits = await queries_search.find_notes_by_terms(conn, query_terms(text), NoteFilter(), COMMON_NOTES, DEPTH)
-            return [hit.id for hit in hits]
-    vector = await store.spaces.embed_query(text)
-    if vector is None:
-        return []
+            found = await NoteSearch().find(conn, NoteQuery(None, query_terms(text), [], []), NoteFilter(), DEPTH)
+            return [hit.id for hit in found.ranked]
+    query = await store.spaces.embed_queries([text])
     async with store.pool.connection() as conn, conn.transaction():
-        near = await queries_vectors.find_near_notes(conn, vector.generation, vector.vector, DEPTH)
+        near = await queries_vectors.find_near_notes(conn, query.generation, query.vectors[0], DEPTH, exact=True)
         notes = await queries_views.get_notes(conn, [hit.id for hit in near])
         return [hit.id for hit in near if hit.id in notes]

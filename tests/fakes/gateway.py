@@ -146,7 +146,7 @@ class FakeGateway:
         try:
             while await self._exchange(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError):
             # The client has hung up.
             return
         finally:

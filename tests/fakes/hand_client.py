@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import io
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -56,6 +57,20 @@ def embed_request(base_url: str, **changes: Any) -> dict[str, Any]:
         "timeoutMs": 5000,
     }
     return request | changes
+
+
+async def eventually(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 5) -> None:
+    """Wait until ``condition`` holds.
+
+    Raises:
+        TimeoutError: it never did.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            holds = condition()
+            if holds if isinstance(holds, bool) else await holds:
+                return
+            await asyncio.sleep(0.01)
 
 
 class HandClient:
@@ -138,4 +153,6 @@ async def running_hand(**changes: Any) -> AsyncGenerator[HandClient]:
         open_hand(settings, Log(log, log)) as hand,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session,
     ):
+        # The first run of a process waits for the SDK to be loaded, which timeouts of milliseconds would not survive.
+        await hand.gateway.ready()
         yield HandClient(hand, session, log)

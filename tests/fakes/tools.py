@@ -16,6 +16,7 @@ class FakeTools:
         self.namespace = namespace
         self.answers = answers or {"run": text_outcome("done")}
         self.calls: list[tuple[str, str]] = []
+        self.started: asyncio.Queue[str] = asyncio.Queue()
         self.lists = 0
         self.is_down = False
         self.budget = 7
@@ -36,6 +37,7 @@ class FakeTools:
 
     async def execute(self, call_id: str, name: str, args: Raw) -> ToolOutcome:
         self.calls.append((call_id, name))
+        self.started.put_nowait(call_id)
         if self.block is not None:
             await self.block.wait()
         return self.answers.get(name.partition("__")[2]) or error_outcome("unknown")

@@ -64,7 +64,7 @@ async def lease_is_over(url: str) -> bool:
 
 async def work_to_the_end(url: str) -> None:
     async with asyncio.timeout(30):
-        while not await lease_is_over(url):  # noqa: ASYNC110 - a condition in the database has no event
+        while not await lease_is_over(url):
             await asyncio.sleep(0.05)
     process = await start(url, "none")
     try:

@@ -16,7 +16,7 @@ async def test_a_task_cancelled_while_its_connection_arrives_ends(pool):
                 await asyncio.Event().wait()
 
         waiter = asyncio.create_task(wait_for_one())
-        while pool.get_stats()["requests_waiting"] == 0:  # noqa: ASYNC110 - the pool offers no event for this
+        while pool.get_stats()["requests_waiting"] == 0:
             await asyncio.sleep(0)
         # Both in one turn of the loop: the connection comes back and the waiter is cancelled.
         await pool.putconn(holders.pop())

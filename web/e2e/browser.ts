@@ -5,6 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, onTestFailed 
 
 export const url = inject('url');
 const executablePath = inject('chromium');
+// A small model on a busy machine takes its time.
+export const PATIENCE = Number(process.env['DAAPU_E2E_TIMEOUT'] ?? 300_000);
 
 let browser: Browser | undefined;
 let problems: string[] = [];
@@ -30,6 +32,10 @@ export function browserTests(name: string, tests: () => void): void {
 export async function open(hash = '#/', options: BrowserContextOptions = {}): Promise<Page> {
   if (!browser) throw new Error('There is no browser.');
   const context = await browser.newContext({ viewport: { width: 1200, height: 820 }, ...options });
+  // A title costs the model another run, which a small one on a busy machine has no time for.
+  if (!process.env['DAAPU_FAKE']) {
+    await context.addInitScript(() => localStorage.setItem('daapu.autoTitle', 'off'));
+  }
   const page = await context.newPage();
   problems = [];
   page.on('pageerror', (error) => problems.push(error.message));
@@ -58,8 +64,24 @@ const answers = (page: Page) => page.getByRole('button', { name: 'Copy answer' }
 export async function answered(page: Page, count: number): Promise<void> {
   await answers(page)
     .nth(count - 1)
-    .waitFor({ timeout: 170_000 });
+    .waitFor({ timeout: PATIENCE });
   await page.getByRole('button', { name: 'Send' }).waitFor();
+}
+
+/** What has arrived of the running answer. */
+export async function liveText(page: Page): Promise<string> {
+  return (await page.locator('[data-live] .markdown').allTextContents()).join('').trim();
+}
+
+/** Wait for the beginning of the `count`th answer, then end it: a small model may talk for minutes. */
+export async function cutShort(page: Page, count: number, end: () => Promise<void>): Promise<void> {
+  const done = async () =>
+    (await answers(page).count()) >= count && !(await stop(page).isVisible());
+  await expect
+    .poll(async () => (await liveText(page)) !== '' || (await done()), { timeout: PATIENCE })
+    .toBe(true);
+  if (await stop(page).isVisible()) await end();
+  await answered(page, count);
 }
 
 /** Rules of WCAG 2.2 AA and good practice; the answer names what is broken and where. */

@@ -278,7 +278,7 @@ async def test_what_cannot_be_converted_is_an_event_not_a_400(hand: HandClient, 
     assert [(name, data["type"]) for name, data in events] == [("error", "invalid_request")]
 
 
-async def test_a_tool_result_that_cannot_be_converted_ends_the_run(hand: HandClient, tool_host) -> None:  # noqa: ANN001
+async def test_a_tool_result_that_cannot_be_converted_ends_the_run(hand: HandClient, tool_host) -> None:
     from aiohttp import web
 
     from tests.fakes.gateway import calls

@@ -47,7 +47,7 @@ async def test_max_retries_0_has_no_limit(hand: HandClient) -> None:
     assert events[-1][0] == "done"
 
 
-async def test_the_attempt_counter_starts_again_with_each_round(hand: HandClient, tool_host) -> None:  # noqa: ANN001
+async def test_the_attempt_counter_starts_again_with_each_round(hand: HandClient, tool_host) -> None:
     from tests.fakes.gateway import calls
 
     async with running_gateway(refuses(500, "x"), calls(("c1", "t", {})), refuses(500, "x"), says("ok")) as gateway:

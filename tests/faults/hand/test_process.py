@@ -16,9 +16,11 @@ import aiohttp
 import pytest
 
 from tests.fakes.gateway import Gate, Reply, chunk, running_gateway, says, sse
-from tests.fakes.hand_client import events_of, names_of, run_request
+from tests.fakes.hand_client import events_of, eventually, names_of, run_request
 
 TOKEN = "process-token"
+# An interpreter that is still loading libraries on a busy machine takes its time to end.
+EXIT_SECONDS = 30
 
 
 def start(**variables: str) -> subprocess.CompletedProcess[str]:
@@ -71,9 +73,7 @@ async def hand_process(**variables: str) -> AsyncGenerator[tuple[asyncio.subproc
     url = f"http://127.0.0.1:{port}"
     async with aiohttp.ClientSession() as session:
         try:
-            async with asyncio.timeout(30):
-                while not await is_up(session, url):
-                    await asyncio.sleep(0.05)
+            await eventually(lambda: is_up(session, url), 30)
             yield process, url, session
         finally:
             if process.returncode is None:
@@ -101,22 +101,20 @@ async def test_sigterm_lets_a_run_finish_and_refuses_new_ones() -> None:
             events = events_of(response)
             assert await anext(events) == ("text_delta", {"text": "a"})
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(5):
-                while (refusal := await refused_run(session, url, gateway.base_url)) is None:
-                    await asyncio.sleep(0.02)
-            assert refusal == (503, "internal")
+            await eventually(lambda: is_refusing(session, url))
             gate.set()
             assert [name async for name, _ in events] == ["text_delta", "assistant_message", "done"]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(EXIT_SECONDS):
             assert await process.wait() == 0
 
 
-async def refused_run(session: aiohttp.ClientSession, url: str, base_url: str) -> tuple[int, str] | None:
+async def is_refusing(session: aiohttp.ClientSession, url: str) -> bool:
     headers = {"x-daapu-token": TOKEN}
     # An empty body: until the signal has been handled this is a 400, and no run is started.
     async with session.post(f"{url}/v1/run", data=b"", headers=headers) as response:
         body = await response.json()
-        return (response.status, body["error"]["type"]) if response.status != 400 else None
+        assert (response.status, body["error"]["type"]) in {(400, "invalid_request"), (503, "internal")}
+        return response.status == 503
 
 
 async def test_a_run_that_outlasts_the_limit_ends_with_a_clean_error() -> None:
@@ -132,7 +130,7 @@ async def test_a_run_that_outlasts_the_limit_ends_with_a_clean_error() -> None:
         assert names_of(rest) == ["error"]
         assert rest[0][1] == {"type": "internal", "message": "the hand is shutting down"}
         await gateway.until_quiet()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(EXIT_SECONDS):
             assert await process.wait() == 0
 
 
@@ -141,8 +139,8 @@ async def test_idle_process_ends_at_once_on_either_signal() -> None:
         async with hand_process() as (process, _, _):
             process.send_signal(number)
             started = time.monotonic()
-            assert await asyncio.wait_for(process.wait(), 10) == 0
-            assert time.monotonic() - started < 5
+            assert await asyncio.wait_for(process.wait(), EXIT_SECONDS) == 0
+            assert time.monotonic() - started < EXIT_SECONDS
 
 
 async def test_a_second_signal_ends_the_wait() -> None:
@@ -154,10 +152,8 @@ async def test_a_second_signal_ends_the_wait() -> None:
             events = events_of(response)
             assert await anext(events) == ("text_delta", {"text": "a"})
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(5):
-                while await refused_run(session, url, gateway.base_url) is None:
-                    await asyncio.sleep(0.02)
+            await eventually(lambda: is_refusing(session, url))
             process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(EXIT_SECONDS):
                 assert [name async for name, _ in events] == ["error"]
                 assert await process.wait() == 0

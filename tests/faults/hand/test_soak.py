@@ -19,7 +19,7 @@ from aiohttp import web
 
 from hand import app as hand_app
 from tests.fakes.gateway import Pause, Received, Reply, calls, chunk, refuses, running_gateway, says, sse
-from tests.fakes.hand_client import HandClient, events_of, names_of, run_request, running_hand
+from tests.fakes.hand_client import HandClient, events_of, eventually, names_of, run_request, running_hand
 from tests.fakes.tool_host import ToolHost, running_tool_host
 
 CONCURRENT = 500
@@ -132,13 +132,9 @@ async def test_nothing_is_left_after_many_runs_with_random_faults() -> None:
                 hand._log.seek(0)
                 gc.collect()
                 memory.append(resident_mb())
-        async with asyncio.timeout(10):
-            while hand.hand.routes.open_runs or tasks_of_the_hand():
-                await asyncio.sleep(0.02)
-        async with asyncio.timeout(40):
-            # Idle sockets are kept for 15 s at most; broken ones are closed at once.
-            while hand.hand.gateway.open_sockets > gateway.open_connections:
-                await asyncio.sleep(0.05)
+        await eventually(lambda: not hand.hand.routes.open_runs and not tasks_of_the_hand(), 10)
+        # Idle sockets are kept for 15 s at most; broken ones are closed at once.
+        await eventually(lambda: hand.hand.gateway.open_sockets <= gateway.open_connections, 40)
     assert set(outcomes) == {"done", "error", "left"}
     assert min(outcomes.values()) > CONCURRENT * 0.05, outcomes
     # The first waves fill pools and caches; from then on it stays level.

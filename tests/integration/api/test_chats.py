@@ -158,13 +158,16 @@ class TestDelete:
         assert await api.run_sql("SELECT count(*) FROM chats") == [(0,)]
         assert await api.run_sql("SELECT count(*) FROM chat_search") == [(0,)]
 
-    @pytest.mark.parametrize("why", ["empty", "flag", "query", "corrupt"])
+    @pytest.mark.parametrize("why", ["empty", "flag", "query", "corrupt", "persona"])
     async def test_nothing_is_queued_where_nothing_may_be_remembered(self, api: Api, why: str) -> None:
         chat = await api.import_chat([] if why == "empty" else HISTORY)
         if why == "flag":
             await api.http.put(f"/api/chats/{chat}", json={"remember": False})
         if why == "corrupt":
             await api.run_sql("UPDATE chats SET chat_json = '{'")
+        if why == "persona":
+            await api.run_sql("INSERT INTO personas (id, name, system_prompt, remember) VALUES (7, 'Private', 'x', false)")
+            await api.run_sql("UPDATE chats SET persona_id = 7")
         answer = await api.http.delete(f"/api/chats/{chat}", params={"remember": "false"} if why == "query" else {})
         assert answer.status_code == 204
         assert await api.run_sql("SELECT count(*) FROM pending_extractions") == [(0,)]

@@ -67,7 +67,7 @@ async def running(loop: JobWorker):
 
 async def wait_until(condition) -> None:
     async with asyncio.timeout(5):
-        while not await condition():  # noqa: ASYNC110 - a condition in the database has no event
+        while not await condition():
             await asyncio.sleep(0.01)
 
 

@@ -14,7 +14,7 @@ from litestar.middleware import DefineMiddleware
 
 from brain.api.errors import exception_handlers
 from brain.api.guards import BodyLimitMiddleware, RequestGuard
-from brain.api.memory_pipelines import PIPELINE_CONTROLLERS
+from brain.api.memory_pipelines import DigestController, JobController, ReplayController
 from brain.config.models import LimitsConfig
 from brain.jobs.queue import JobQueue, QueuePolicy, enqueue_snapshot
 from brain.jobs.service import JobService
@@ -49,7 +49,7 @@ async def open_client(store, *extraction: str):
             "jobs": JobService(store.pool),
         }
         app = Litestar(
-            list(PIPELINE_CONTROLLERS),
+            [DigestController, ReplayController, JobController],
             dependencies={name: Provide(always(value), sync_to_thread=False) for name, value in services.items()},
             guards=[RequestGuard(limits, gate)],
             middleware=[DefineMiddleware(BodyLimitMiddleware, limits=limits)],

@@ -194,7 +194,7 @@ async def test_running_service_picks_a_walk_up_and_survives_being_cancelled(pool
         await asyncio.sleep(0.05)
         await replays.start(chat(12))
         async with asyncio.timeout(5):
-            while (await replays.status()).state != "finished":  # noqa: ASYNC110 - a condition in the database has no event
+            while (await replays.status()).state != "finished":
                 await asyncio.sleep(0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -45,7 +45,7 @@ async def test_without_an_embedder_words_and_names_still_answer(
     fake_hand.is_down = True
     result = await search.search("東京の会議", note_limit=5, entity_limit=5)
     assert result.degraded == "embedding unavailable"
-    assert [hit.note.note for hit in result.notes][0] == "会議は火曜日に東京で開かれた。"
+    assert next(hit.note.note for hit in result.notes) == "会議は火曜日に東京で開かれた。"
     assert [hit.note.note for hit in (await search.search_notes("what about 4711-B?", 5)).notes] == ["Build 4711-b failed."]
     named = await search.search_entities("who is Ada Lovelace", 5)
     assert [(hit.view.entity.id, hit.ranks.name, hit.similarity) for hit in named.entities] == [(ada, 1, None)]

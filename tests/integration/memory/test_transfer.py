@@ -83,7 +83,7 @@ async def test_export_wipe_import_gives_the_same_content(store: EltmStore, trans
         await conn.execute("TRUNCATE eltm_entities CASCADE")
     await transfer.take_in(json.dumps(first).encode())
     assert _content(await _export(transfer)) == _content(first)
-    assert list(first["entities"].values())[0] == {
+    assert next(iter(first["entities"].values())) == {
         "name": "user",
         "category": "person",
         "attributes": {"city": "london", "real_name": "Ada"},

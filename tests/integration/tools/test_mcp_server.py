@@ -18,7 +18,7 @@ import pytest_asyncio
 from msgspec import Raw
 
 from brain.config.models import McpHttpServerConfig, McpServerConfig, McpStdioServerConfig, ProxyConfig
-from brain.tools import mcp_server
+from brain.tools import mcp_connect, mcp_server
 from brain.tools.budget import execute_within_budget
 from brain.tools.mcp_connect import connector_for
 from brain.tools.mcp_server import McpServer
@@ -51,12 +51,21 @@ def stdio_config(**changes: Any) -> McpStdioServerConfig:
     return McpStdioServerConfig(command=[sys.executable, PROGRAM, "stdio"], **values)
 
 
+def rude_config(kind: str) -> McpStdioServerConfig:
+    command = [sys.executable, PROGRAM, "rude", kind]
+    return McpStdioServerConfig(command=command, tool_execution_timeout_seconds=5, reconnect_attempts=1)
+
+
 async def call(server: McpServer, tool: str, **args: Any) -> ToolOutcome:
     return await server.execute("c", f"srv__{tool}", Raw(msgspec.json.encode(args)))
 
 
 def text_of(outcome: ToolOutcome) -> str:
     return "\n".join(part.text for part in outcome.parts if isinstance(part, TextPart))
+
+
+def exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture
@@ -96,7 +105,7 @@ class Program:
 
     async def start(self) -> None:
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(self._arguments, **streams)
+        self.process = subprocess.Popen(self._arguments, **streams)  # noqa: ASYNC220 - it must be killable without the loop
         async with asyncio.timeout(20):
             while True:
                 try:
@@ -338,9 +347,10 @@ async def test_unreachable_server_is_tried_as_often_as_configured() -> None:
 
 
 async def test_server_that_accepts_and_never_answers_is_given_up() -> None:
+    writers: list[asyncio.StreamWriter] = []
+
     async def swallow(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.Event().wait()
-        writer.close()
+        writers.append(writer)
 
     listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
@@ -350,6 +360,8 @@ async def test_server_that_accepts_and_never_answers_is_given_up() -> None:
     with pytest.raises(ToolTransportError):
         await server.connect()
     await server.stop()
+    for writer in writers:
+        writer.close()
     listener.close()
 
 
@@ -361,8 +373,8 @@ async def test_child_process_serves_and_ends_with_us() -> None:
         assert len(await server.list_tools()) == len(FakeToolServer().tools)
         assert text_of(await call(server, "echo", text="hi")) == "echo: hi"
         pid = int(text_of(await call(server, "pid")))
-        assert Path(f"/proc/{pid}").exists()
-    assert not Path(f"/proc/{pid}").exists()
+        assert exists(pid)
+    assert not exists(pid)
 
 
 async def test_child_process_that_dies_is_started_again_by_the_listing() -> None:
@@ -401,7 +413,23 @@ async def test_stopped_child_process_does_not_hold_up_the_end() -> None:
         os.kill(pid, signal.SIGSTOP)
         started = time.monotonic()
     assert time.monotonic() - started < 9
-    assert not Path(f"/proc/{pid}").exists()
+    assert not exists(pid)
+
+
+async def test_lines_that_are_no_messages_are_passed_over() -> None:
+    async with connected(rude_config("garbage")) as server:
+        await server.list_tools()
+        assert text_of(await call(server, "do")) == "done"
+
+
+async def test_line_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_connect, "MESSAGE_LIMIT_BYTES", 1_000_000)
+    async with connected(rude_config("endless")) as server:
+        await server.list_tools()
+        outcome = await call(server, "do")
+        assert outcome.is_error
+        assert "transport failure" in text_of(outcome)
+        assert await server.list_tools()
 
 
 # the proxy
@@ -411,31 +439,47 @@ async def test_all_requests_go_through_the_proxy_and_environment_proxies_are_ign
     listening: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
+    tasks: set[asyncio.Task[None]] = set()
 
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        seen.append(head.split(b"\r\n")[0].decode())
-        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", listening.port)
-        if head.startswith(b"CONNECT"):
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        else:
-            upstream.write(head)
-
-        async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
             while data := await source.read(65536):
                 sink.write(data)
+        except ConnectionError:
+            return
+        finally:
             sink.close()
 
-        await asyncio.gather(pipe(reader, upstream), pipe(upstream_reader, writer), return_exceptions=True)
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0].decode())
+        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", listening.port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        tasks.update(asyncio.create_task(coro) for coro in (pipe(reader, upstream), pipe(upstream_reader, writer)))
 
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    proxy = await asyncio.start_server(forward, "127.0.0.1", 0)
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
     port: int = proxy.sockets[0].getsockname()[1]
     async with connected(http_config(listening.url), ProxyConfig(host="127.0.0.1", port=port)) as server:
         await server.list_tools()
         assert not (await call(server, "echo")).is_error
-    assert seen
+    assert set(seen) == {f"CONNECT 127.0.0.1:{listening.port} HTTP/1.1"}
+    seen.clear()
     async with connected(http_config(listening.url)) as server:
         assert await server.list_tools()
+    assert seen == []
+    await asyncio.wait(tasks, timeout=5)
+    proxy.close()
+
+
+async def test_proxy_that_refuses_is_named(listening: RunningServer) -> None:
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        writer.close()
+
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port: int = proxy.sockets[0].getsockname()[1]
+    with pytest.raises(ToolTransportError, match="403 Forbidden"):
+        async with connected(http_config(listening.url), ProxyConfig(host="127.0.0.1", port=port)):
+            pass
     proxy.close()

@@ -25,6 +25,7 @@ from brain.api.messages import MessagesController
 from brain.catalog import Catalog, build_catalog
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.store import ChatStore, StoredChat
+from brain.chats.transfer import ChatReader
 from brain.config.models import ApprovalsConfig, ChatModelConfig, HandConfig, LimitsConfig, ProviderConfig
 from brain.personas.service import PersonaDraft, PersonaService
 from brain.runs.client import open_hand_client
@@ -95,7 +96,9 @@ class Settings:
     run_request_bytes: int = 48 * 2**20
     memory: MemoryRecall = field(default_factory=NoMemory)
     lock_places: int = 100
+    lock_wait_ms: int = 10_000
     port: int = 0
+    gateway: str = "http://gateway/v1"
 
 
 def model_config(model_id: str = "large", **changes: Any) -> ChatModelConfig:
@@ -219,7 +222,7 @@ def text_of_events(events: list[Event], name: str = "text") -> str:
 async def until(condition: Any) -> None:
     """Wait for a condition, at most 5 s."""
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - the condition belongs to code that tells nobody
+        while not condition():
             await asyncio.sleep(0.01)
 
 
@@ -241,10 +244,12 @@ async def run_brain(
         port = settings.port or free_port()
         address = f"http://127.0.0.1:{port}"
         models = settings.models or [model_config()]
-        catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url="http://gateway/v1", llm=models)})
+        catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url=settings.gateway, llm=models)})
         hand_config = HandConfig(**{"base_url": hand.url, "self_base_url": address, "token": TOKEN, **settings.hand})
         client = await stack.enter_async_context(open_hand_client(hand_config.base_url, TOKEN))
-        locks = await stack.enter_async_context(open_chat_locks(database_url, capacity=settings.lock_places, wait_ms=1000))
+        locks = await stack.enter_async_context(
+            open_chat_locks(database_url, capacity=settings.lock_places, wait_ms=settings.lock_wait_ms)
+        )
         registry = RunRegistry()
         store = ChatStore()
         tools = DiceTools()
@@ -269,7 +274,7 @@ async def run_brain(
         forwarder = TurnForwarder(session, turns)
         personas = PersonaService(pool, ("dice", "gsg"))
         await personas.create(PersonaDraft("Plain", "A plain persona.", ("dice",)))
-        app = build_app(turns, forwarder, catalog, registry, personas)
+        app = build_app(turns, forwarder, catalog, registry, personas, ChatReader(pool, store))
         await stack.enter_async_context(serve(app, port))
         http = await stack.enter_async_context(httpx2.AsyncClient(base_url=address, timeout=30))
         yield Brain(address, http, turns, locks, hand, tools, pool, store, registry)
@@ -280,7 +285,12 @@ def giver(value: Any) -> Any:
 
 
 def build_app(
-    turns: TurnService, forwarder: TurnForwarder, catalog: Catalog, registry: RunRegistry, personas: PersonaService
+    turns: TurnService,
+    forwarder: TurnForwarder,
+    catalog: Catalog,
+    registry: RunRegistry,
+    personas: PersonaService,
+    reader: ChatReader,
 ) -> Litestar:
     limits = LimitsConfig()
     given: dict[str, Any] = {
@@ -290,6 +300,7 @@ def build_app(
         "registry": registry,
         "personas": personas,
         "limits": limits,
+        "reader": reader,
     }
     return Litestar(
         route_handlers=[MessagesController, hand_callback_router(TOKEN)],

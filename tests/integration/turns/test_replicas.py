@@ -14,7 +14,7 @@ from brain.turns import queries
 from brain.turns.service import STALE_SECONDS
 from shared_protocol.messages import AssistantMessage, TextPart
 from tests.fakes.hand import FakeHand, FakeRun
-from tests.integration.turns.conftest import CHAT, Brain, EventFeed, Settings, free_port, names, run_brain, text_of_events
+from tests.integration.turns.conftest import CHAT, Brain, EventFeed, Settings, free_port, names, run_brain
 
 SSE = {"accept": "text/event-stream"}
 

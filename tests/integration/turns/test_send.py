@@ -289,7 +289,7 @@ async def test_no_place_is_503(database_url: str, pool: Any, hand: FakeHand) -> 
         await run.cancelled.wait()
 
     hand.scripts.append(script)
-    async with run_brain(database_url, pool, hand, Settings(lock_places=1)) as brain:
+    async with run_brain(database_url, pool, hand, Settings(lock_places=1, lock_wait_ms=300)) as brain:
         await brain.create_chat()
         await brain.create_chat(chat_id="1755500000000-43")
         async with brain.sending() as feed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
 from pathlib import Path
@@ -79,7 +80,7 @@ def read(pieces: list[bytes]) -> dict[str, object]:
 
 def cut(body: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
-    return [body[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [body[start:end] for start, end in itertools.pairwise(edges)]
 
 
 BODIES = {name: body_of(case) for name, case in CORPUS.items() if case["http"]["status"] == 200}
@@ -148,9 +149,39 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = st.sampled_from(
-    "choices delta message content reasoning reasoning_content reasoning_details thinking refusal tool_calls function_call function "
-    "name arguments id index finish_reason usage prompt_tokens completion_tokens prompt_tokens_details cached_tokens error code "
-    "object x_groq text type status metadata raw".split()
+    [
+        "choices",
+        "delta",
+        "message",
+        "content",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "thinking",
+        "refusal",
+        "tool_calls",
+        "function_call",
+        "function",
+        "name",
+        "arguments",
+        "id",
+        "index",
+        "finish_reason",
+        "usage",
+        "prompt_tokens",
+        "completion_tokens",
+        "prompt_tokens_details",
+        "cached_tokens",
+        "error",
+        "code",
+        "object",
+        "x_groq",
+        "text",
+        "type",
+        "status",
+        "metadata",
+        "raw",
+    ]
 )
 SHAPES = st.recursive(JSON, lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=2), max_leaves=20)
 

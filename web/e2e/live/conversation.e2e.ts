@@ -1,23 +1,35 @@
 // Against any running daapu, with whatever model it has.
 import { expect, it } from 'vitest';
 
-import { answered, browserTests, composer, open, send, stop } from '../browser';
+import {
+  answered,
+  browserTests,
+  composer,
+  cutShort,
+  liveText,
+  open,
+  PATIENCE,
+  send,
+  stop,
+} from '../browser';
 
-const LONG = 'slow: Write a long story about a river, at least three hundred words.';
-
-async function liveText(page: Awaited<ReturnType<typeof open>>): Promise<string> {
-  return (await page.locator('[data-live] .markdown').allTextContents()).join('').trim();
-}
+const LONG = 'slow: Tell a story about a river in about eighty words.';
 
 browserTests('a conversation', () => {
   it('shows the answer growing, survives a reload in the middle, and stores it', async () => {
     const page = await open();
     await send(page, LONG);
-    await expect.poll(() => liveText(page), { timeout: 120_000, interval: 50 }).not.toBe('');
+    await expect.poll(() => liveText(page), { timeout: PATIENCE, interval: 50 }).not.toBe('');
     const early = await liveText(page);
     await page.reload();
     await expect.poll(() => liveText(page), { timeout: 60_000 }).toContain(early);
     expect(await page.getByText(LONG).isVisible()).toBe(true);
+    // A minute for the model to come to its end; then what there is has to do.
+    const ended = () => page.getByRole('button', { name: 'Send' }).isVisible();
+    await expect
+      .poll(ended, { timeout: 60_000 })
+      .toBe(true)
+      .catch(() => stop(page).click());
     await answered(page, 1);
     expect(await page.locator('[data-live]').count()).toBe(0);
     const stored = await page.locator('main').innerText();
@@ -30,7 +42,7 @@ browserTests('a conversation', () => {
   it('stops an answer and keeps what was written', async () => {
     const page = await open();
     await send(page, LONG);
-    await expect.poll(() => liveText(page), { timeout: 120_000 }).not.toBe('');
+    await expect.poll(() => liveText(page), { timeout: PATIENCE }).not.toBe('');
     const asked = Date.now();
     await stop(page).click();
     await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 10_000 });
@@ -57,9 +69,9 @@ browserTests('a conversation', () => {
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('/');
-    await page.keyboard.type('Say hello');
+    await page.keyboard.type('slow: Say hello');
     await page.keyboard.press('Enter');
-    await answered(page, 1);
+    await cutShort(page, 1, () => page.keyboard.press('Escape'));
     await page.keyboard.press('Alt+KeyK');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('chat-search');
     await page.keyboard.press('Alt+KeyN');
@@ -72,8 +84,8 @@ browserTests('a conversation', () => {
       isMobile: true,
       hasTouch: true,
     });
-    await send(page, 'Say hello');
-    await answered(page, 1);
+    await send(page, 'slow: Say hello');
+    await cutShort(page, 1, () => stop(page).tap());
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(await overflow()).toBeLessThanOrEqual(0);
     await page.getByRole('button', { name: 'Open menu' }).click();

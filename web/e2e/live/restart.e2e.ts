@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
-import { answered, browserTests, open, send } from '../browser';
+import { answered, browserTests, cutShort, open, send, stop } from '../browser';
 
 const phase = process.env['DAAPU_E2E_PHASE'] ?? 'before';
 const file = process.env['DAAPU_E2E_STATE'] ?? join(tmpdir(), 'daapu-e2e-state.json');
@@ -24,7 +24,7 @@ browserTests('a restart', () => {
   it.runIf(phase === 'before')('before: a conversation is stored', async () => {
     const page = await open();
     await send(page, 'Remember the word heliotrope.');
-    await answered(page, 1);
+    await cutShort(page, 1, () => stop(page).click());
     await page.reload();
     await answered(page, 1);
     const text = await page.getByRole('region', { name: 'Conversation' }).innerText();
@@ -39,6 +39,6 @@ browserTests('a restart', () => {
     expect(await page.getByRole('region', { name: 'Conversation' }).innerText()).toBe(state.text);
     expect(await title(page)).toBe(state.title);
     await send(page, 'Which word?');
-    await answered(page, 2);
+    await cutShort(page, 2, () => stop(page).click());
   });
 });

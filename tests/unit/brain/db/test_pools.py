@@ -37,7 +37,7 @@ async def test_a_cancellation_that_arrives_with_the_connection_is_not_lost(datab
     async with open_pool(database_url, min_size=1, max_size=1) as pool:
         held = await pool.getconn()
         waiting = asyncio.create_task(pool.getconn())
-        while not pool.get_stats().get("requests_waiting"):  # noqa: ASYNC110 - turns of the loop, no waiting for time
+        while not pool.get_stats().get("requests_waiting"):
             await asyncio.sleep(0)
         await pool.putconn(held)
         waiting.cancel()

@@ -35,6 +35,10 @@ async def wait_until(condition: Any) -> None:
             await asyncio.sleep(0.02)
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -144,9 +148,9 @@ async def test_cancelling_kills_the_command(tmp_path: Path) -> None:
 
 async def test_many_commands_leave_no_descriptor_open() -> None:
     await run("true")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_descriptors()
     await asyncio.gather(*(run("true") for _ in range(20)))
-    await wait_until(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before)
+    await wait_until(lambda: open_descriptors() <= before)
 
 
 async def test_secrets_do_not_reach_the_environment_of_commands() -> None:
@@ -176,7 +180,7 @@ async def test_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "sub").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     assert text_of(await run("pwd")) == str(Path.cwd())
-    assert text_of(await run("pwd", **{"workdir": str(tmp_path)})) == str(tmp_path)
+    assert text_of(await run("pwd", workdir=str(tmp_path))) == str(tmp_path)
     assert text_of(await run("pwd", workdir="~/sub")) == str(tmp_path / "sub")
     tool = BashTool(BashToolConfig(workdir=str(tmp_path)))
     assert text_of(await tool.execute("c", "bash__run", Raw(b'{"command":"pwd"}'))) == str(tmp_path)

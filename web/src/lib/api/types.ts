@@ -16,12 +16,12 @@ export type EntityView = Schemas['EntityView'];
 export type Note = Schemas['Note'];
 export type NoteDetail = Schemas['NoteDetail'];
 export type RelationshipView = Schemas['RelationshipView'];
-export type MemoryHits = Schemas['MemoryHits'];
-export type Subject = Schemas['Subject'];
-export type Job = Schemas['Job'];
+export type MemoryHits = Schemas['MemorySearch'];
+export type Subject = Schemas['EntitySubject'] | Schemas['RelationshipSubject'];
+export type Job = Schemas['JobInfo'];
 export type ReplayStatus = Schemas['ReplayStatus'];
 export type ReembedStatus = Schemas['ReembedStatus'];
-export type ToolNamespace = Schemas['ToolNamespace'];
+export type ToolNamespace = Schemas['NamespaceBody'];
 export type UserMessage = Schemas['UserMessage'];
 export type AssistantMessage = Schemas['AssistantMessage'];
 /** Its one part is a fixed-length list, which the generator leaves untyped. */

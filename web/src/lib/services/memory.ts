@@ -29,7 +29,7 @@ export function entityNotes(id: number, offset: number) {
 export function entityRelationships(id: number) {
   return unwrap(
     client.GET('/api/eltm/entities/{entity_id}/relationships', {
-      params: { path: { entity_id: id }, query: { includeInvalid: true } },
+      params: { path: { entity_id: id }, query: { includeInvalid: 'true' as const } },
     }),
   );
 }
@@ -57,7 +57,7 @@ export async function changeNote(id: number, note: string, eventDate: string): P
 
 /** Forget (reversible), or erase for good. */
 export async function removeNote(id: number, erase: boolean): Promise<void> {
-  const query = erase ? { erase } : {};
+  const query = erase ? { erase: 'true' as const } : {};
   await unwrap(
     client.DELETE('/api/eltm/notes/{note_id}', { params: { path: { note_id: id }, query } }),
   );
@@ -70,7 +70,7 @@ export async function restoreNote(id: number): Promise<void> {
 }
 
 export async function removeEntity(id: number, erase: boolean): Promise<void> {
-  const query = erase ? { erase } : {};
+  const query = erase ? { erase: 'true' as const } : {};
   await unwrap(
     client.DELETE('/api/eltm/entities/{entity_id}', { params: { path: { entity_id: id }, query } }),
   );
@@ -101,8 +101,16 @@ export function startReplay(file: unknown) {
   return unwrap(client.POST('/api/eltm/replay', { body: file as never }));
 }
 
-export function importMemory(file: Record<string, unknown>, overwriteAttr: boolean) {
-  return unwrap(
-    client.POST('/api/eltm/import', { params: { query: { overwriteAttr } }, body: file }),
+/** Import what a file holds; the server says whether it is an exported memory. */
+export function importMemory(file: unknown, overwrite: boolean) {
+  const query = { overwriteAttr: overwrite ? ('true' as const) : ('false' as const) };
+  // The route reads its body as a stream, so the API's description has no type for it.
+  const body = file as never;
+  return unwrap(client.POST('/api/eltm/import', { params: { query }, body }));
+}
+
+export async function restoreEntity(id: number): Promise<void> {
+  await unwrap(
+    client.POST('/api/eltm/entities/{entity_id}/restore', { params: { path: { entity_id: id } } }),
   );
 }

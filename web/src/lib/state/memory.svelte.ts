@@ -85,6 +85,10 @@ export class EntityPage {
   forget(id: number, erase: boolean): Promise<void> {
     return service.removeEntity(id, erase);
   }
+
+  restore(id: number): Promise<void> {
+    return service.restoreEntity(id);
+  }
 }
 
 /** One note: where it came from, what happened to it, and its correction. */

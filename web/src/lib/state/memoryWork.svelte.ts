@@ -36,7 +36,7 @@ export class MemoryWork {
     return service.digest(text);
   }
 
-  importFile(file: Record<string, unknown>, overwrite: boolean) {
+  importFile(file: unknown, overwrite: boolean) {
     return service.importMemory(file, overwrite);
   }
 }
