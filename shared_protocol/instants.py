@@ -29,7 +29,7 @@ def parse_instant(text: str) -> Instant:
     day, clock, fraction, zone = match.groups()
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
-        # The usual case, for every user message of every history that is read: nothing to compute. (Midnight may be written 24:00.)
+        # The usual case, for every user message of every history: nothing to compute. (Midnight may be written 24:00.)
         if zone == "Z" and not clock.startswith("24"):
             return Instant(f"{day}T{clock}{_fraction(fraction or '')}Z")
         if zone not in {"Z", "z"}:
