@@ -29,7 +29,7 @@ def parse_instant(text: str) -> Instant:
     day, clock, fraction, zone = match.groups()
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
-        # The usual case, for every user message of every history that is read: nothing to compute. (Midnight may be written 24:00.)
+        # The usual case, for every user message of every history: nothing to compute. (Midnight may be written 24:00.)
         if zone == "Z" and not clock.startswith("24"):
             return Instant(f"{day}T{clock}{_fraction(fraction or '')}Z")
         if zone not in {"Z", "z"}:
@@ -48,6 +48,8 @@ def instant_from_datetime(moment: datetime) -> Instant:
     if moment.tzinfo is None:
         raise ValueError("an instant needs a datetime with a zone")
     text = moment.astimezone(UTC).isoformat(timespec="microseconds")
+    if not text.endswith("000+00:00"):
+        return Instant(text[:26] + "Z")
     return Instant(text[:19] + _fraction(text[20:26]) + "Z")
 
 
