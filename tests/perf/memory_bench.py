@@ -156,20 +156,28 @@ async def measure_search(pool: AsyncConnectionPool[AsyncConnection], store: Eltm
         await conn.execute("SET hnsw.ef_search = 100")
 
         async def bare(at: int) -> None:
-            await conn.execute(
+            cur = await conn.execute(
                 "SELECT id, 1 - (embedding <=> %(v)s) FROM bare ORDER BY embedding <=> %(v)s LIMIT 100",
                 {"v": forms[at].vectors[0]},
             )
+            await cur.fetchall()
 
         async def part(at: int) -> None:
             await queries_vectors.find_near_notes(conn, forms[at].generation, forms[at].vectors[0], 100, exact=False)
 
-        for warm in (bare, part):
-            await timed(warm, QUERIES)
-        bare_times, part_times = await timed(bare, QUERIES), await timed(part, QUERIES)
+        bare_times: list[float] = []
+        part_times: list[float] = []
+        # In turns, so that whatever else the machine does meets both.
+        for turn in range(7):
+            one, other = await timed(bare, QUERIES), await timed(part, QUERIES)
+            if turn:
+                bare_times += one
+                part_times += other
+        bare_times.sort()
+        part_times.sort()
     print(line("bare halfvec query", bare_times))
     print(line("vector part", part_times))
-    print(f"vector part / bare: {part_times[QUERIES // 2] / bare_times[QUERIES // 2]:.2f} (goal 1.2)")
+    print(f"vector part / bare: {part_times[len(part_times) // 2] / bare_times[len(bare_times) // 2]:.2f} (goal 1.2)")
 
     async def fused(at: int) -> None:
         await search.search_notes(questions[at], 10)
