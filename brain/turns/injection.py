@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+import structlog
 
-from brain.context.harness_xml import EntityView, Memories, NoteView, render_injection
+from brain.context.harness_xml import EntityView, Memories, NoteView, find_injection_shape, render_injection
 from shared_protocol.instants import Instant, datetime_from_instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared_protocol.messages import Message
+
+logger = structlog.get_logger(__name__)
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -38,19 +41,6 @@ class MemoryRecall(Protocol):
         ...
 
 
-class NoMemory:
-    """A memory that is empty and never changes."""
-
-    async def version(self) -> str:
-        """Return a constant."""
-        return "0"
-
-    async def recall(self, messages: Sequence[Message]) -> Recalled:
-        """Find nothing."""
-        del messages
-        return Recalled()
-
-
 class MemoryContext(msgspec.Struct, frozen=True):
     """What a turn knows of the memory: the chat's fingerprint, the version read, and what was recalled (``None``: no access)."""
 
@@ -63,4 +53,10 @@ class MemoryContext(msgspec.Struct, frozen=True):
         memories = None
         if self.recalled is not None:
             memories = Memories(self.fingerprint != self.version, self.recalled.entities, self.recalled.notes)
-        return render_injection(datetime_from_instant(now), memories)
+        moment = datetime_from_instant(now)
+        text = render_injection(moment, memories)
+        if find_injection_shape(text) is None:
+            # The persona's introduction describes this shape; anything else would be taken for the user's words.
+            logger.error("an injection does not have its shape and is sent without memories", chars=len(text))
+            return render_injection(moment, None)
+        return text

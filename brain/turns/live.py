@@ -83,6 +83,18 @@ class LiveTurn:
             self.end_reason = reason
             self._cancel()
 
+    def raise_if_ended(self) -> None:
+        """Cancel the present task once more if it should have ended.
+
+        On Python 3.11 ``asyncio.wait_for``, which the database pool waits with, loses a cancellation that arrives together
+        with its result (python/cpython issue 86296). Unnoticed, a turn would go on for a client that is gone.
+
+        Raises:
+            asyncio.CancelledError: the turn was stopped or abandoned.
+        """
+        if self.end_reason is not None or self.stop_request is not None:
+            raise asyncio.CancelledError
+
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()

@@ -115,6 +115,7 @@ class TurnLoop:
         finally:
             if self._turn.gate is not None:
                 self._turn.gate.close()
+        self._turn.raise_if_ended()
         await self._store()
 
     async def keep_stopped(self) -> None:
@@ -137,6 +138,7 @@ class TurnLoop:
 
     async def _converse(self, tools: ToolProvider | None) -> None:
         while True:
+            self._turn.raise_if_ended()
             check_content(self._model, self._conversation.messages)
             now = now_instant()
             injection = self._memory.render(now)

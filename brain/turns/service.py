@@ -136,7 +136,7 @@ class TurnService:
         finally:
             turn.phase = "ended"
             if not ready.done():
-                ready.cancel()
+                ready.set_exception(UnavailableError(_SHUTDOWN))
             metrics.live_turns.dec()
             metrics.runs.labels(turn.outcome).inc()
             # After the lock was given back: who reads the last event may send the next message at once.
@@ -189,6 +189,8 @@ class TurnService:
         return Done()
 
     def _fail(self, turn: LiveTurn, problem: Exception, ready: asyncio.Future[None]) -> Failed:
+        if isinstance(problem, StoppedError):
+            return describe_failure(problem)
         turn.outcome = problem.error_type if isinstance(problem, HandRunError) else "failed"
         if not ready.done():
             turn.outcome = "refused"
@@ -214,7 +216,8 @@ class TurnService:
             logger.warning("the row of an ended turn stays until it is stale", reason=str(problem))
 
     async def _heartbeat(self) -> None:
-        while True:
+        # Not for ever: the cancellation may be swallowed on its way, see LiveTurn.raise_if_ended.
+        while self._is_serving:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             if not self._live:
                 continue
@@ -229,8 +232,8 @@ class TurnService:
         """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
         # No TaskGroup: it would wrap every error of the block in a group of one.
         await asyncio.to_thread(load_vocabulary)
-        heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
         self._is_serving = True
+        heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
         try:
             yield
         finally:

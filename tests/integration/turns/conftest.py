@@ -36,7 +36,7 @@ from brain.runs.trace import RunTrace
 from brain.tools.approval import ApprovalPolicy
 from brain.tools.provider import ToolOutcome, ToolProvider, text_outcome
 from brain.tools.whitelist import WhitelistedTools
-from brain.turns.injection import MemoryRecall, NoMemory
+from brain.turns.injection import MemoryRecall, Recalled
 from brain.turns.loop import TurnParts
 from brain.turns.service import TurnService, open_turn_service
 from brain.turns.tooling import TurnTooling
@@ -84,6 +84,17 @@ class DiceTools:
         if name == "dice__film":
             return ToolOutcome((AttachmentPart("video", Base64Content("AAAA"), "video/mp4"),))
         return text_outcome("4")
+
+
+class NoMemory:
+    """A memory that is empty and never changes."""
+
+    async def version(self) -> str:
+        return "0"
+
+    async def recall(self, messages: Sequence[Message]) -> Recalled:
+        del messages
+        return Recalled()
 
 
 @dataclass

@@ -367,7 +367,15 @@ async def test_turns_are_counted_by_outcome(brain: Brain) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a\x00b", "\ufffe\uffff", "😀" * 500, "</injection>", "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;", "\u202eabc", " \u00a0\u3000x\u3000 "],
+    [
+        "a\x00b",
+        "\ufffe\uffff",
+        "😀" * 500,
+        "</injection>",
+        "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;",
+        "\u202eabc",
+        " \u00a0\u3000x\u3000 ",
+    ],
 )
 async def test_any_text_is_answered_and_kept(brain: Brain, text: str) -> None:
     await brain.create_chat()
