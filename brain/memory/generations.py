@@ -142,14 +142,15 @@ class VectorSpaces:
                 log.warning("memory_filling_skipped", model=generation.model_id, reason=str(problem))
         return vectors
 
-    async def embed_queries(self, texts: Sequence[str]) -> QueryVectors:
-        """Return forms of a question in the active space, in one call.
+    async def embed_queries(self, texts: Sequence[str], spaces: Spaces | None = None) -> QueryVectors:
+        """Return forms of a question in the active space, in one call; ``spaces`` if they were read already.
 
         Raises:
             EmbeddingError: its model failed or is gone from the catalog.
         """
-        async with self._pool.connection() as conn:
-            spaces = await self.read(conn)
+        if spaces is None:
+            async with self._pool.connection() as conn:
+                spaces = await self.read(conn)
         active = spaces.active
         if active is None or (embedder := self._embedders.get(active.model_id)) is None:
             model = active.model_id if active else "none"

@@ -53,7 +53,7 @@ class FoundNotes(msgspec.Struct, frozen=True):
 
 
 class NoteSearch:
-    """Finds and ranks notes within a transaction of the caller."""
+    """Finds and ranks notes within a transaction of the caller, who has set how index scans behave."""
 
     def __init__(self, weights: TermWeights | None = None) -> None:
         self._weights = weights or TermWeights()
@@ -91,7 +91,6 @@ class NoteSearch:
         meaning = query.meaning
         if meaning is None:
             return []
-        await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, limit), MAX_EF_SEARCH))
         found: dict[int, None] = {}
         for vector in meaning.vectors:
             found.update(dict.fromkeys(await self._nearest(conn, meaning.generation, vector, note_filter, limit)))

@@ -360,9 +360,3 @@ async def lock_entities_in_order(conn: AsyncConnection, entity_ids: Sequence[int
         {"ids": list(entity_ids)},
     )
 
-
-async def read_active_generation(conn: AsyncConnection) -> int | None:
-    """Return the id of the generation that serves."""
-    cur = await conn.execute("SELECT active_generation FROM eltm_vector_state")
-    row = await cur.fetchone()
-    return None if row is None or row[0] is None else int(row[0])

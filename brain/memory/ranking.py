@@ -20,7 +20,7 @@ MEANING_WEIGHT: Final = 1.0
 """Shared by the rankings of the whole question and of the question without names."""
 WORDS_WEIGHT: Final = 0.55
 NAME_WEIGHT: Final = 0.6
-SUBJECT_PUSH: Final = 0.15
+SUBJECT_PUSH: Final = 0.25
 DAY_PUSH: Final = 0.8
 NEIGHBOUR_PUSH: Final = (0.25, 0.15)
 """Share of the score of the best and second best neighbour that passes over: what was noted together belongs together."""

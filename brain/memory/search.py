@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
 
-    from brain.memory.generations import QueryVectors, VectorSpaces
+    from brain.memory.generations import QueryVectors, Spaces, VectorSpaces
     from brain.memory.queries_vectors import Near
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -115,15 +115,15 @@ class EltmSearch:
             return SearchResult([], [])
         async with self._pool.connection() as conn:
             named = await queries_names.find_named(conn, name_candidates(query), NAMED_LIMIT)
+            spaces = await self._spaces.read(conn)
         bare = _without_names(query, [name for _, name in named])
         forms = [query, bare] if bare != query and note_limit else [query]
-        vectors, degraded = await self._embed(forms)
-        async with self._pool.connection() as conn:
-            switched = vectors and vectors.generation.id != await queries_vectors.read_active_generation(conn)
-        if switched:
-            # The generation was switched in between: its vectors may be gone already.
-            vectors, degraded = await self._embed(forms)
+        vectors, degraded = await self._embed(forms, spaces)
         async with self._pool.connection() as conn, conn.transaction():
+            active = await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, note_limit), MAX_EF_SEARCH))
+            if vectors and vectors.generation.id != active:
+                # The generation was switched in between: its vectors may be gone already.
+                vectors, degraded = await self._embed(forms, await self._spaces.read(conn))
             entities = await self._rank_entities(conn, query, vectors, named, entity_limit)
             subjects = list(dict.fromkeys(entity_id for entity_id, _ in named))
             asked = NoteQuery(self._meaning(vectors), query_terms(bare), subjects, find_spans(query))
@@ -151,9 +151,9 @@ class EltmSearch:
             raise InvalidInputError("limit must be at least 1")
         return await self.search(text, note_limit=0, entity_limit=limit)
 
-    async def _embed(self, texts: list[str]) -> tuple[QueryVectors | None, str | None]:
+    async def _embed(self, texts: list[str], spaces: Spaces) -> tuple[QueryVectors | None, str | None]:
         try:
-            return await self._spaces.embed_queries(texts), None
+            return await self._spaces.embed_queries(texts, spaces), None
         except EmbeddingError as problem:
             log.warning("memory_search_degraded", reason=str(problem))
             return None, DEGRADED
@@ -190,8 +190,6 @@ class EltmSearch:
             # A hint, not state: only spares the count from now on.
             self._large.add(generation.id)
             exact = False
-        if not exact:
-            await queries_search.use_iterative_scans(conn, min(max(EF_SEARCH, limit), MAX_EF_SEARCH))
         return await queries_vectors.find_near_entities(conn, generation, query.vectors[0], limit, exact=exact)
 
 
