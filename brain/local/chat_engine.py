@@ -12,6 +12,16 @@ CHAT_MODEL: Final = "smollm2-135m-instruct"
 CONTEXT_LENGTH: Final = 8192
 """What the model was trained for, in tokens; every parallel answer gets as much."""
 PARALLEL: Final = 2
+REQUEST_DEFAULTS: Final = {
+    "temperature": 0.3,
+    "top_p": 0.9,
+    "repeat_penalty": 1.15,
+    "repeat_last_n": 256,
+    "dry_multiplier": 0.8,
+    "dry_penalty_last_n": 1024,
+    "logit_bias": [[2, 3.0]],  # the end of the answer, a little likelier
+}
+"""What a request gets where it says nothing: the model is tiny and rambles until its budget ends otherwise."""
 
 
 class MissingModelsError(Exception):
@@ -62,11 +72,6 @@ class ChatEngine:
         params.n_parallel = PARALLEL
         params.cache_ram_mib = 0  # no second copy of finished prompts beside the slots
         _set_threads(params)
-        # The model is tiny: at the usual temperature it rambles until its budget ends.
-        params.sampling.temp = 0.3
-        params.sampling.top_p = 0.9
-        params.sampling.penalty_repeat = 1.15
-        params.sampling.penalty_last_n = 256
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.use_jinja = True

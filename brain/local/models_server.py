@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from brain.local.chat_engine import CHAT_MODEL, CONTEXT_LENGTH, ChatEngine
+from brain.local.chat_engine import CHAT_MODEL, CONTEXT_LENGTH, REQUEST_DEFAULTS, ChatEngine
 from brain.local.embedding_engine import DIMENSIONS, EMBEDDING_MODEL, EmbeddingEngine
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ async def _forward(request: web.Request) -> web.StreamResponse:
     body = await request.read()
     try:
         model = msgspec.json.decode(body, type=_ChatHead).model
+        body = msgspec.json.encode({**REQUEST_DEFAULTS, **msgspec.json.decode(body, type=dict[str, msgspec.Raw])})
     except msgspec.DecodeError as error:
         return _refused(400, str(error))
     if model != CHAT_MODEL:
