@@ -64,7 +64,7 @@ docs: install ## write the generated pages of docs/reference
 	$(BIN)/python scripts/generated.py
 
 e2e: install web ## start the real system and use it: over HTTP, in a browser, with its processes killed
-	$(PYTEST) tests -n 0 -m "real_model or browser" --timeout=600
+	$(PYTEST) tests/contract tests/e2e tests/faults -n 0 -m "real_model or browser" --timeout=600
 
 eval: install ## figures about the quality of the memory
 	$(BIN)/python -m tests.eval $(EVAL)

@@ -22,9 +22,9 @@ from brain.errors import BrainError
 from brain.local import data_folder
 from brain.local.chat_engine import MissingModelsError
 from brain.local.data_folder import DataFolderError
+from brain.local.plan import Plan, UpError, make_plan
 from brain.local.postgres import EmbeddedPostgres, PostgresFailedError, programs_folder
 from brain.local.profile import PROVIDER
-from brain.supervisor import Plan, UpError, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator

@@ -12,10 +12,10 @@ import psycopg
 
 from brain.catalog import Catalog, build_catalog
 from brain.db.migrate import MigrationError, pending_migrations
+from brain.local.plan import LOOPBACK
 from brain.probes import queries
 from brain.probes.probe import Measurement, probe_chat_model, probe_client, probe_embedding_model
 from brain.probes.verdict import chat_disagreements, embedding_disagreements
-from brain.supervisor import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -33,6 +33,7 @@ from brain.runs.registry import RunRegistry
 from brain.runs.trace import RunTrace
 from brain.tools.assembly import ToolSets, open_tool_sets
 from brain.tools.overview import ToolOverview
+from brain.turns.images import ImageScaler
 from brain.turns.loop import TurnParts
 from brain.turns.memory_recall import EltmRecall
 from brain.turns.service import TurnService, find_live_chats, open_turn_service
@@ -107,6 +108,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         tool_sets = await stack.enter_async_context(open_tool_sets(config))
         memory = build_memory(config, catalog, pool, hand, collector, tool_sets, ChatEraser(locks, store))
         chat_tools = tool_sets.for_chats(memory.investigator)
+        metrics = Metrics()
         turn_parts = TurnParts(
             pool=pool,
             store=store,
@@ -118,6 +120,8 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             run_request_bytes=config.limits.run_request_bytes,
             memory=EltmRecall(memory.store.reads, memory.recaller),
             tooling=TurnTooling(chat_tools, tool_sets.approval_policy, pool),
+            images=ImageScaler(config.images.downscale_to),
+            metrics=metrics,
         )
         turns = await stack.enter_async_context(open_turn_service(turn_parts, locks, address=config.hand.self_base_url))
         session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
@@ -130,7 +134,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             config=config,
             catalog=catalog,
             pool=pool,
-            metrics=Metrics(),
+            metrics=metrics,
             hand=hand,
             registry=registry,
             collector=collector,

@@ -52,6 +52,7 @@ def build_body(order: EmbedOrder) -> bytes:
 
 
 async def _attempt(gateway: Gateway, order: EmbedOrder, body: bytes) -> EmbedAnswer:
+    await gateway.ready()
     try:
         async with asyncio.timeout(order.timeout_ms / 1000 or None):
             answer = await gateway.post_embeddings(order.base_url, order.api_key, body)

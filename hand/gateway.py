@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-    from hand.sockets import Connection, ConnectionPool
+    from hand.pool import ConnectionPool
+    from hand.sockets import Connection
 
 
 _MOST_CLIENTS = 32
@@ -58,6 +59,11 @@ class Gateway:
         """Sockets to gateways, idle ones included."""
         return 0 if self._pool is None else self._pool.open_sockets
 
+    @property
+    def idle_sockets(self) -> int:
+        """Sockets that wait for the next request."""
+        return 0 if self._pool is None else self._pool.idle_sockets
+
     def warm_up(self) -> None:
         """Begin to load the SDK, which takes longer than everything else at start; the first request waits for it."""
         if self._ready is None:
@@ -82,9 +88,13 @@ class Gateway:
             response = await self._post(base_url, api_key, "/chat/completions", body, stream=True)
         except StatusFailure as failure:
             raise judge_http_failure(failure.status, failure.body) from failure
-        from hand.wire import EXTENSION  # loaded with the SDK
+        import httpx2
+
+        from hand.wire import EXTENSION
 
         connection: Connection = response.extensions[EXTENSION]
+        # Response and stream hold each other, and with them the request: up to 50 MB until the collector comes by.
+        response.stream = httpx2.ByteStream(b"")
         return GatewayStream(connection, response.headers.get("content-encoding", ""))
 
     async def post_embeddings(self, base_url: str, api_key: str, body: bytes) -> bytes:
@@ -161,7 +171,7 @@ class Gateway:
         gc.freeze()
         import httpx2
 
-        from hand.sockets import ConnectionPool
+        from hand.pool import ConnectionPool
         from hand.wire import WireTransport
 
         self._pool = ConnectionPool()

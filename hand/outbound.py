@@ -7,7 +7,7 @@ bytes of the one before it, and a long history exists once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -25,8 +25,11 @@ IMAGES_FROM_TOOL = "Attached image(s) from tool result:"
 NO_RESULT = "No result provided"
 
 
+Piece: TypeAlias = bytes | memoryview
+
+
 class _Content(msgspec.Struct):
-    base64: str
+    base64: Raw
 
 
 class _Part(msgspec.Struct, rename="camel"):
@@ -59,7 +62,8 @@ class Conversation:
     def __init__(self, model: ModelOrder, system_prompt: str | None) -> None:
         self._model = model
         self._quirk = quirk_of(model.base_url)
-        self._sent: list[bytes] = []
+        # All messages with the commas between them. Images stay views of the request body: they may be most of its 50 MB.
+        self._sent: list[Piece] = []
         self.call_ids: set[str] = set()
         # Calls of the latest assistant message that have no result yet, in order.
         self._unanswered: dict[str, None] = {}
@@ -75,7 +79,7 @@ class Conversation:
             RunError: one has a shape or a part that its role cannot hold.
         """
         for raw in messages:
-            self._add(_decode_message(bytes(raw)))
+            self._add(_decode_message(raw))
 
     def add_encoded(self, message: bytes) -> None:
         """Convert an assistant message of ours."""
@@ -89,20 +93,33 @@ class Conversation:
         """
         self._add_result(_Part(type="tool_result", id=call_id, tool=tool, parts=_decode_parts(parts)))
 
-    def closed(self) -> Sequence[bytes]:
-        """Return all messages, with every call answered, as one would have to send them now."""
+    def closed(self) -> Sequence[Piece]:
+        """Return the pieces of all messages, with every call answered, as one would have to send them now."""
         self._close_results()
         return self._sent
 
     def _append(self, message: object) -> None:
+        if self._sent:
+            self._sent.append(b",")
         self._sent.append(_encode(message))
+
+    def _append_user(self, items: Sequence[Sequence[Piece]]) -> None:
+        """Append a user message of encoded content items."""
+        if self._sent:
+            self._sent.append(b",")
+        self._sent.append(b'{"role":"user","content":[')
+        for position, item in enumerate(items):
+            if position:
+                self._sent.append(b",")
+            self._sent.extend(item)
+        self._sent.append(b"]}")
 
     def _add(self, message: _Message) -> None:
         if message.role == "user":
             self._close_results()
             content = self._content_of(message.parts, "user")
             if content:
-                self._append({"role": "user", "content": content})
+                self._append_user(content)
         elif message.role == "assistant":
             self._close_results()
             self._add_assistant(message.parts)
@@ -179,36 +196,32 @@ class Conversation:
             self._append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
         self._unanswered.clear()
         if self._images:
-            content: list[object] = [{"type": "text", "text": IMAGES_FROM_TOOL}]
-            content.extend(_image_url(image) for image in self._images)
-            self._append({"role": "user", "content": content})
+            self._append_user([_text_item(IMAGES_FROM_TOOL), *map(_image_item, self._images)])
             self._images = []
 
-    def _content_of(self, parts: Sequence[_Part], role: str) -> list[object]:
-        content: list[object] = []
+    def _content_of(self, parts: Sequence[_Part], role: str) -> list[Sequence[Piece]]:
+        content: list[Sequence[Piece]] = []
         after_image = False
         for part in parts:
             if part.type == "text":
                 after_image = False
                 if text := _text_of(part):
-                    content.append({"type": "text", "text": text})
+                    content.append(_text_item(text))
                 continue
             _check_image(part, role)
             if self._model.takes_images:
-                content.append(_image_url(part))
+                content.append(_image_item(part))
             elif not after_image:
-                content.append({"type": "text", "text": IMAGE_OMITTED})
+                content.append(_text_item(IMAGE_OMITTED))
             after_image = True
         return content
 
 
-def build_body(order: RunOrder, messages: Sequence[bytes], tools: bytes | None) -> bytes:
+def build_body(order: RunOrder, messages: Sequence[Piece], tools: bytes | None) -> bytes:
     """Return the JSON body of one request; ``tools`` is a ready array or ``None``."""
     model = order.model
     quirk = quirk_of(model.base_url)
     fields: list[tuple[str, bytes]] = [
-        ("model", _encode(model.model_id)),
-        ("messages", b"[" + b",".join(messages) + b"]"),
         ("stream", b"true"),
         ("stream_options", b'{"include_usage":true}'),
         (model.max_tokens_field or quirk.budget_field, _encode(order.max_tokens)),
@@ -222,10 +235,11 @@ def build_body(order: RunOrder, messages: Sequence[bytes], tools: bytes | None) 
         keys = quirk.without_effort() if effort is None else quirk.with_effort(effort)
         fields.extend((key, _encode(value)) for key, value in keys.items())
     fields.extend((key, bytes(value)) for key, value in model.additional_properties.items())
-    return b"{" + b",".join(b"%b:%b" % (_encode(key), value) for key, value in fields) + b"}"
+    rest = b",".join(b"%b:%b" % (_encode(key), value) for key, value in fields)
+    return b"".join((b'{"model":%b,"messages":[' % _encode(model.model_id), *messages, b"],%b}" % rest))
 
 
-def _decode_message(raw: bytes) -> _Message:
+def _decode_message(raw: bytes | Raw) -> _Message:
     try:
         return _message_decoder.decode(raw)
     except msgspec.ValidationError as problem:
@@ -267,11 +281,20 @@ def _check_image(part: _Part, role: str) -> None:
         _refuse(f"attachments of kind {part.kind!r} are not supported, only images")
 
 
-def _image_url(part: _Part) -> object:
+def _text_item(text: str) -> Sequence[Piece]:
+    return (_encode({"type": "text", "text": text}),)
+
+
+def _image_item(part: _Part) -> Sequence[Piece]:
     try:
         content = _content_decoder.decode(b"" if part.content is UNSET else part.content)
     except msgspec.DecodeError:
         _refuse("an image needs base64 content")
     if not isinstance(part.mime_type, str):
         _refuse("an image needs a mimeType")
-    return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{content.base64}"}}
+    data = memoryview(content.base64)
+    if bytes(data[:1]) != b'"':
+        _refuse("an image needs base64 content")
+    mime_type = _encode(without_surrogates(part.mime_type))[1:-1]
+    # What stands between the quotes is JSON text already and stays as it is.
+    return (b'{"type":"image_url","image_url":{"url":"data:%b;base64,' % mime_type, data[1:-1], b'"}}')

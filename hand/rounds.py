@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -72,7 +73,7 @@ class StreamReader:
             self._settled = True
             if self._timer is not None:
                 self._timer.cancel()
-            stream.connection.release()
+            stream.connection.release(at_end_marker=self._decoder.done)
         if self._problem is not None:
             raise self._problem
 
@@ -127,11 +128,13 @@ class StreamReader:
         self._settle()
 
     def _fail(self, problem: Exception) -> None:
-        excused = isinstance(problem, TransientError | zlib.error) and self.collector.is_complete
-        self.collector.finish()
+        if isinstance(problem, TransientError | zlib.error) and self.collector.is_complete:
+            self._end()
+            return
+        # What came before the failure is shown; what a filter still holds back is void with the attempt.
+        self.collector.flush()
         self._out.flush()
-        if not excused:
-            self._problem = problem
+        self._problem = problem
         self._settle()
 
     def _settle(self) -> None:
@@ -194,17 +197,21 @@ def _inflater_for(encoding: str) -> _Inflater | None:
             raise TransientError("corrupt", f"the gateway's answer has the content encoding {other!r}, which was not asked for")
 
 
-async def run_attempt(gateway: Gateway, order: RunOrder, body: bytes, out: EventStream, used_ids: set[str]) -> Round:
-    """Make one LLM call.
+async def run_attempt(
+    gateway: Gateway, order: RunOrder, build: Callable[[], bytes], out: EventStream, used_ids: set[str]
+) -> Round:
+    """Make one LLM call; ``build`` makes the request body, which lives only until the head of the answer has come.
 
     Raises:
         RunError: the run ends.
         TransientError: the call may be repeated.
     """
     idle_seconds = order.stream_idle_timeout_ms / 1000
+    # Loading the SDK, right after the start, is no silence of the gateway.
+    await gateway.ready()
     try:
         async with asyncio.timeout(idle_seconds or None):
-            stream = await gateway.open_chat(order.model.base_url, order.model.api_key, body)
+            stream = await gateway.open_chat(order.model.base_url, order.model.api_key, build())
     except TimeoutError as problem:
         raise TransientError("idle", IDLE_MESSAGE) from problem
     reader = StreamReader(out, idle_seconds)

@@ -154,7 +154,7 @@ class Routes:
             raise RefusedError("internal", "the hand is shutting down and takes no new request", 503)
 
 
-async def read_body(request: web.BaseRequest) -> bytes:
+async def read_body(request: web.BaseRequest) -> bytearray:
     """Return the request body.
 
     Raises:
@@ -165,17 +165,16 @@ async def read_body(request: web.BaseRequest) -> bytes:
         raise _too_large()
     if request.headers.get("expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    pieces: list[bytes] = []
-    count = 0
+    # One buffer that grows: pieces and their sum would be two.
+    body = bytearray()
     try:
         async for piece in request.content.iter_any():
-            count += len(piece)
-            if count > BODY_CAP_BYTES:
+            if len(body) + len(piece) > BODY_CAP_BYTES:
                 raise _too_large()
-            pieces.append(piece)
+            body += piece
     except (aiohttp.ClientPayloadError, web.RequestPayloadError) as problem:
         raise invalid_request("the request body is incomplete") from problem
-    return b"".join(pieces)
+    return body
 
 
 def answer_error(problem: HandError, status: int | None = None) -> web.Response:

@@ -124,8 +124,14 @@ class Run:
 
     async def _attempt(self) -> Round:
         tools = None if self._callbacks is None else await self._callbacks.list_tools()
-        body = build_body(self._order, self._conversation.closed(), tools)
-        return await run_attempt(self._services.gateway, self._order, body, self._out, self._conversation.call_ids)
+        messages = self._conversation.closed()
+        return await run_attempt(
+            self._services.gateway,
+            self._order,
+            lambda: build_body(self._order, messages, tools),
+            self._out,
+            self._conversation.call_ids,
+        )
 
     def _announce_retry(self, attempt: int, delay_ms: int, failure: TransientError) -> None:
         self._services.metrics.retried(failure.cause)

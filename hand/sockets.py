@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to a gateway, and the pool of those that are open.
+"""One HTTP/1.1 connection to a gateway.
 
 Bytes go from the socket straight into a sink: no stream reader, no future and no task switch per read.
 """
@@ -6,16 +6,33 @@ Bytes go from the socket straight into a sink: no stream reader, no future and n
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, cast
 
 from hand.http_body import BodyError, BodyReader, ChunkedBody, ClosingBody, LengthBody
 
 _LONGEST_HEAD = 262_144
-_IDLE_SECONDS = 15.0
-_MOST_IDLE = 256
-_CONNECT_SECONDS = 30.0
+_LINGER_SECONDS = 0.5
+
+
+class Origin(NamedTuple):
+    """Where a request goes."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+class Owner(Protocol):
+    """Whoever keeps the sockets that are open."""
+
+    def give_back(self, connection: Connection, origin: Origin) -> None:
+        """Keep a socket for the next request."""
+        ...
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a socket that has closed."""
+        ...
 
 
 class Sink(Protocol):
@@ -83,8 +100,8 @@ def _framed(
 class Connection(asyncio.Protocol):
     """One socket to a gateway; carries one request at a time."""
 
-    def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
-        self._pool = pool
+    def __init__(self, owner: Owner, origin: Origin) -> None:
+        self._owner = owner
         self._origin = origin
         self._transport: asyncio.Transport | None = None
         self._head: asyncio.Future[Head] | None = None
@@ -97,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._over = False
         self._problem: Exception | None = None
         self._paused = False
+        self._lingering: asyncio.TimerHandle | None = None
         self.heard: bool = False
         self.idle_since: float = 0.0
 
@@ -146,20 +164,36 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    def release(self) -> None:
-        """Be done with this answer: a complete one leaves the socket for the next request, another is cut off."""
+    def release(self, *, at_end_marker: bool = False) -> None:
+        """Be done with this answer: a complete one leaves the socket for the next request, another is cut off.
+
+        After the end marker of a stream the framing's own end is due at once, often in a packet of its own; it is waited for a
+        moment (by nobody but the socket), as a new connection with TLS costs the next request far more.
+        """
         self._sink = None
-        if self._over and self._problem is None and self._keeps_alive and self.is_open:
-            self._pool.give_back(self, self._origin)
+        if not (self._keeps_alive and self.is_open and self._problem is None):
+            self.abort()
+        elif self._over:
+            self._owner.give_back(self, self._origin)
+        elif at_end_marker:
+            self.resume_reading()
+            self._lingering = asyncio.get_running_loop().call_later(_LINGER_SECONDS, self.abort)
         else:
             self.abort()
 
     def abort(self) -> None:
         """Close the socket at once; nothing is heard of it again."""
         self._sink = None
+        self._stop_lingering()
         if self._transport is not None:
             self._transport.abort()
-        self._pool.forget(self)
+        self._owner.forget(self)
+
+    def _stop_lingering(self) -> bool:
+        lingering, self._lingering = self._lingering, None
+        if lingering is not None:
+            lingering.cancel()
+        return lingering is not None
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
@@ -186,7 +220,7 @@ class Connection(asyncio.Protocol):
         if payload:
             if self._sink is not None:
                 self._sink.feed(payload)
-            else:
+            elif self._lingering is None:
                 self._early.append(payload)
                 self.pause_reading()
         if body.done:
@@ -221,7 +255,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
-        self._pool.forget(self)
+        self._owner.forget(self)
         if exc is None and self._body is not None and not self._over:
             try:
                 self._body.end()
@@ -239,6 +273,8 @@ class Connection(asyncio.Protocol):
             self._head.set_exception(problem or ConnectionError("the gateway closed the connection without an answer"))
         if self._sink is not None:
             self._sink.end(problem)
+        elif self._stop_lingering():
+            self.release()
 
 
 def _end_of_head(data: bytes) -> tuple[int, int]:
@@ -247,99 +283,3 @@ def _end_of_head(data: bytes) -> tuple[int, int]:
     if lf >= 0 and (crlf < 0 or lf < crlf):
         return lf, 2
     return crlf, 4
-
-
-class Origin(NamedTuple):
-    """Where a request goes."""
-
-    scheme: str
-    host: str
-    port: int
-
-
-class ConnectionPool:
-    """Open sockets by origin; idle ones are kept for a few seconds."""
-
-    def __init__(self) -> None:
-        self._idle: dict[Origin, list[Connection]] = {}
-        self._all: set[Connection] = set()
-        self._tls: ssl.SSLContext | None = None
-        self._sweep: asyncio.TimerHandle | None = None
-
-    @property
-    def open_sockets(self) -> int:
-        """Sockets that exist, idle ones included."""
-        return len(self._all)
-
-    def take_idle(self, origin: Origin) -> Connection | None:
-        """Return the socket that was used last, if it is still open."""
-        idle = self._idle.get(origin)
-        while idle:
-            connection = idle.pop()
-            if connection.is_open:
-                return connection
-        return None
-
-    async def connect(self, origin: Origin) -> Connection:
-        """Open a new socket.
-
-        Raises:
-            OSError: nobody answers there.
-        """
-        scheme, host, port = origin
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            _, connection = await loop.create_connection(
-                lambda: Connection(self, origin),
-                host,
-                port,
-                ssl=self._tls_context() if scheme == "https" else None,
-                server_hostname=host if scheme == "https" else None,
-            )
-        self._all.add(connection)
-        return connection
-
-    def give_back(self, connection: Connection, origin: Origin) -> None:
-        """Keep a socket for the next request."""
-        idle = self._idle.setdefault(origin, [])
-        if len(idle) >= _MOST_IDLE:
-            connection.abort()
-            return
-        connection.idle_since = asyncio.get_running_loop().time()
-        idle.append(connection)
-        if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._close_idle)
-
-    def forget(self, connection: Connection) -> None:
-        """Drop a socket that has closed."""
-        self._all.discard(connection)
-
-    def close(self) -> None:
-        """Close everything."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
-        for connection in list(self._all):
-            connection.abort()
-        self._idle.clear()
-
-    def _close_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        oldest = loop.time() - _IDLE_SECONDS
-        for origin, connections in list(self._idle.items()):
-            kept = [connection for connection in connections if connection.is_open and connection.idle_since > oldest]
-            for connection in connections:
-                if connection.is_open and connection.idle_since <= oldest:
-                    connection.abort()
-            if kept:
-                self._idle[origin] = kept
-            else:
-                del self._idle[origin]
-        self._sweep = loop.call_later(_IDLE_SECONDS, self._close_idle) if self._idle else None
-
-    def _tls_context(self) -> ssl.SSLContext:
-        # About 0.1 s of work, so once and only when needed.
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
-        return self._tls

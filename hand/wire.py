@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator
 
 import httpx2
 
-from hand.sockets import Connection, ConnectionPool, Head, Origin
+from hand.pool import ConnectionPool
+from hand.sockets import Connection, Head, Origin
 
 _LONGEST_ERROR_BODY = 1_048_576
 EXTENSION = "hand.connection"

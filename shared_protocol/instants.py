@@ -29,6 +29,9 @@ def parse_instant(text: str) -> Instant:
     day, clock, fraction, zone = match.groups()
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
+        # The usual case, for every user message of every history: nothing to compute. (Midnight may be written 24:00.)
+        if zone == "Z" and not clock.startswith("24"):
+            return Instant(f"{day}T{clock}{_fraction(fraction or '')}Z")
         if zone not in {"Z", "z"}:
             moment -= _offset(zone)
     except (ValueError, OverflowError) as problem:
@@ -44,8 +47,10 @@ def instant_from_datetime(moment: datetime) -> Instant:
     """
     if moment.tzinfo is None:
         raise ValueError("an instant needs a datetime with a zone")
-    utc = moment.astimezone(UTC)
-    return Instant(f"{utc:%Y-%m-%dT%H:%M:%S}".zfill(19) + _fraction(f"{utc.microsecond:06d}") + "Z")
+    text = moment.astimezone(UTC).isoformat(timespec="microseconds")
+    if not text.endswith("000+00:00"):
+        return Instant(text[:26] + "Z")
+    return Instant(text[:19] + _fraction(text[20:26]) + "Z")
 
 
 def datetime_from_instant(instant: Instant) -> datetime:

@@ -175,6 +175,8 @@ class MessagesController(MessagePages):
             owner = await forwarder.find_owner(request, chat_id)
             if owner is not None and (answer := await forwarder.forward_post(request, owner, f"{chat_id}/stop", data)):
                 return answer
+            if data.keep_partial and await turns.keep_leftover(chat_id):
+                return Response(Stopping(), status_code=202)
             raise ConflictError(f"nothing runs in chat {chat_id!r}")
         turn.stop(keep_partial=data.keep_partial)
         return Response(Stopping(), status_code=202)

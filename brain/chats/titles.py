@@ -128,7 +128,7 @@ def _unwrap(line: str) -> str:
             bare = bare[1:-1].strip()
         if bare == line:
             # A line of nothing but marks is no title.
-            return line if any(char.isalnum() or unicodedata.category(char)[0] in "LNS" for char in line) else ""
+            return line if any(char.isalnum() or unicodedata.category(char) == "So" for char in line) else ""
         line = bare
 
 

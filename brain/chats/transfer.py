@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from brain.chats.store import ChatStore
 
 MAX_PAGE: Final = 500
+KNOWN_TEXTS: Final = 1024
 
 _MARKED_CONTENT: Final = re.compile(r'\{"type":"base64","base64": "sha256:([0-9a-f]{64})"\}')
 _raw_list = msgspec.json.Decoder(list[Raw])
@@ -46,12 +49,36 @@ class MessagePage(msgspec.Struct, frozen=True):
     total: int
 
 
+class _KnownTexts:
+    """Remembers by hash which stored texts were found valid, so that an unchanged history is not decoded for every reader."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._hashes: OrderedDict[bytes, None] = OrderedDict()
+
+    def check(self, chat_id: str, text: str) -> None:
+        """Validate a stored text unless it is known.
+
+        Raises:
+            CorruptChatError: it is not valid.
+        """
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        if digest in self._hashes:
+            self._hashes.move_to_end(digest)
+            return
+        decode_stored(chat_id, text)
+        self._hashes[digest] = None
+        if len(self._hashes) > self._capacity:
+            self._hashes.popitem(last=False)
+
+
 class ChatReader:
     """Reads histories for clients, and takes exported ones in."""
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection], store: ChatStore) -> None:
         self._pool = pool
         self._store = store
+        self._known = _KnownTexts(KNOWN_TEXTS)
 
     async def read_history(self, chat_id: str) -> bytes:
         """Return the message array as JSON; an unknown chat has an empty one.
@@ -63,8 +90,9 @@ class ChatReader:
             row = await queries.find_chat(conn, chat_id)
             if row is None:
                 return b"[]"
+            # Valid with marks is valid with contents: a rule about base64 holds for imports only.
+            self._known.check(chat_id, row.chat_json)
             text = await self._store.read_json(conn, row)
-        decode_stored(chat_id, text)
         return text.encode()
 
     async def read_page(self, chat_id: str, before: int | None, limit: int) -> MessagePage:
@@ -78,7 +106,7 @@ class ChatReader:
             row = await queries.find_chat(conn, chat_id)
             if row is None:
                 raise NotFoundError("chat", chat_id)
-            decode_stored(chat_id, row.chat_json)
+            self._known.check(chat_id, row.chat_json)
             messages = _raw_list.decode(row.chat_json)
             end = len(messages) if before is None else min(before, len(messages))
             start = max(0, end - limit)
@@ -100,8 +128,8 @@ class ChatReader:
             if row is None:
                 raise NotFoundError("chat", chat_id)
             try:
+                self._known.check(chat_id, row.chat_json)
                 text = await self._store.read_json(conn, row)
-                decode_stored(chat_id, text)
             except CorruptChatError:
                 text = _raw_content(row.chat_json)
         return b'{"title":%b,"messages":%b}' % (msgspec.json.encode(row.title), text.encode())

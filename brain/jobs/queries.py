@@ -148,6 +148,13 @@ async def extend_lease(conn: AsyncConnection, job_id: int, *, lease: UUID, lease
     return cur.rowcount == 1
 
 
+async def job_exists(conn: AsyncConnection, job_id: int) -> bool:
+    """Whether a job is still in the queue: it may have been dropped or erased while it is worked on."""
+    cur = await conn.execute("SELECT EXISTS (SELECT 1 FROM pending_extractions WHERE id = %(job_id)s)", {"job_id": job_id})
+    row = await cur.fetchone()
+    return bool(row and row[0])
+
+
 async def delete_leased_job(conn: AsyncConnection, job_id: int, *, lease: UUID) -> bool:
     """Delete a job that is still held under ``lease``."""
     cur = await conn.execute(

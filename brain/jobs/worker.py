@@ -27,6 +27,9 @@ IDLE_SECONDS: Final = 10.0
 LEASES_UNTIL_GIVEN_UP: Final = 8
 """Heartbeats keep a slow job alive, but not a hung one: after this many lease lengths the attempt ends."""
 
+MAX_HEARTBEAT_SECONDS: Final = 15.0
+"""However long the lease is: a job that a person drops or erases has to stop soon."""
+
 SHUTDOWN_SECONDS: Final = 5.0
 
 _DATABASE_TROUBLE = (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests, OSError)
@@ -130,15 +133,15 @@ class JobWorker:
             await asyncio.gather(work, lease, return_exceptions=True)
 
     async def _keep_lease(self, job: Job) -> None:
-        """Prolong the lease three times in its length; a database that is away is forgiven until the lease has run out."""
+        """Prolong the lease three times in its length or oftener; a database that is away is forgiven until it has run out."""
         length = self._queue.policy.lease_seconds
         loop = asyncio.get_running_loop()
         kept_at = loop.time()
         while True:
-            await asyncio.sleep(length / 3)
+            await asyncio.sleep(min(length / 3, MAX_HEARTBEAT_SECONDS))
             try:
                 if not await self._queue.heartbeat(job):
-                    raise LeaseLostError(f"the lease of job {job.id!r} is held by someone else")
+                    raise LeaseLostError(f"job {job.id!r} is gone, or someone else has it")
                 kept_at = loop.time()
             except _DATABASE_TROUBLE as problem:
                 if loop.time() - kept_at >= length:

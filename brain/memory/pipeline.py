@@ -12,6 +12,7 @@ import structlog
 from brain.chats import queries as chat_queries
 from brain.chats.validation import InvalidHistoryError, check_snapshot
 from brain.errors import BrainError, failure_chain
+from brain.jobs import queries as job_queries
 from brain.memory import queries_history
 from brain.memory.queries_history import NewRun
 from shared_protocol.codec import decode_messages
@@ -44,6 +45,10 @@ MAX_OUTCOME_CHARS: Final = 500
 
 class CorruptSnapshotError(BrainError):
     """The messages of a job cannot be read; waiting will not help, but they are kept for a person to look at."""
+
+
+class DroppedJobError(BrainError):
+    """The job of a running extraction is not in the queue any more."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -102,6 +107,7 @@ class MemoryPipeline:
         try:
             extraction = await self._extract(messages, origin, flavour)
             if extraction.facts:
+                await self._refuse_dropped(origin)
                 facts = await self._placed(extraction.facts, origin)
                 await self._writer.write(facts, run_id=run_id, today=self._today())
         except Exception as problem:
@@ -115,6 +121,18 @@ class MemoryPipeline:
         if flavour == "digest":
             return first
         return self.extractor.without_echoes(first, messages, origin.first_index, await self._known_texts(first))
+
+    async def _refuse_dropped(self, origin: Origin) -> None:
+        """Write nothing of a job that a person dropped, or erased, while the model was reading it.
+
+        Raises:
+            DroppedJobError: the job is gone.
+        """
+        if origin.job_id is None:
+            return
+        async with self._pool.connection() as conn:
+            if not await job_queries.job_exists(conn, origin.job_id):
+                raise DroppedJobError(f"job {origin.job_id} was dropped while it was worked on")
 
     async def _placed(self, facts: Sequence[Fact], origin: Origin) -> Sequence[Fact]:
         """Take the positions off facts of a chat that still exists: what was queued from it was cut out of it by a compaction."""

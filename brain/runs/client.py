@@ -15,7 +15,7 @@ from shared_protocol.headers import AUTH_HEADER, REQUEST_ID_HEADER
 from shared_protocol.run import DoneEvent, ErrorEvent, RunEvent, RunRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from shared_protocol.embed import EmbedAnswer, EmbedRequest
 
@@ -55,7 +55,7 @@ class HandClient:
         """
         reader = RunEventReader()
         async with self._post("/v1/run", body, request_id) as response:
-            async for chunk in _chunks(response):
+            while chunk := await response.content.readany():
                 try:
                     batch = reader.feed(chunk)
                 except msgspec.DecodeError as problem:
@@ -112,11 +112,6 @@ async def open_hand_client(base_url: str, token: str) -> AsyncGenerator[HandClie
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False, read_bufsize=2**18) as session:
         yield HandClient(session, base_url, token)
-
-
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    while chunk := await response.content.readany():
-        yield chunk
 
 
 def _refusal(status: int, body: bytes) -> HandRunError | HandUnavailableError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -33,9 +34,9 @@ from shared_protocol.run import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from brain.catalog import ChatModel
+    from brain.observability.metrics import Metrics
     from brain.runs.client import HandClient
-    from brain.turns.run_log import RunLog
+    from brain.turns.live import LiveTurn
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,10 +44,11 @@ _encode = msgspec.json.Encoder().encode
 class Attempt:
     """Follows one run. What was streamed since the last finished message is kept, for a person who stops and wants it."""
 
-    def __init__(self, log: RunLog, model: ChatModel, messages: list[Message], rounds: int) -> None:
-        self._log = log
-        self._model = model
+    def __init__(self, turn: LiveTurn, messages: list[Message], rounds: int, metrics: Metrics) -> None:
+        self._turn = turn
+        self._log = log = turn.log
         self._messages = messages
+        self._metrics = metrics
         self._partial_from = log.last_number
         self.rounds = rounds
 
@@ -96,6 +98,9 @@ class Attempt:
 
     def _flush(self, kind: type[RunEvent] | None, pending: list[str]) -> None:
         if pending:
+            if not self._turn.has_spoken:
+                self._turn.has_spoken = True
+                self._metrics.first_token.observe(time.monotonic() - self._turn.begun)
             text = pending[0] if len(pending) == 1 else "".join(pending)
             self._log.publish_delta("text" if kind is TextDelta else "reasoning", _encode(text)[1:-1])
             pending.clear()
@@ -123,13 +128,17 @@ class Attempt:
         self._messages.append(message)
         self.rounds += 1
         meta = message.meta
+        cached = meta.cached_tokens or 0
+        self._metrics.prompt_tokens.labels("cached").inc(cached)
+        self._metrics.prompt_tokens.labels("new").inc(max(meta.input_tokens - cached, 0))
+        self._metrics.answer_tokens.inc(meta.output_tokens)
         publish(
             self._log,
             UsageReported(
                 input_tokens=meta.input_tokens,
                 output_tokens=meta.output_tokens,
                 cached_tokens=meta.cached_tokens,
-                model_id=meta.model_id or self._model.config.model_id,
+                model_id=meta.model_id or self._turn.request.model.config.model_id,
                 round=self.rounds,
             ),
         )

@@ -7,6 +7,7 @@ from typing import Final
 from brain.errors import (
     BrainError,
     CapabilityError,
+    ConflictError,
     CorruptChatError,
     HandRunError,
     HandUnavailableError,
@@ -55,8 +56,8 @@ class TurnError(BrainError):
         self.client_type = client_type
 
 
-class StoppedError(TurnError):
-    """A person stopped the turn and nothing of it is kept."""
+class StoppedError(TurnError, ConflictError):
+    """A person stopped the turn and nothing of it is kept (as an answer to a request: 409)."""
 
     def __init__(self, message: str = "The answer was stopped.") -> None:
         super().__init__(message, "StoppedException")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -44,6 +45,10 @@ class LiveTurn:
         self.phase: Literal["checking", "running", "storing", "stored", "ended"] = "checking"
         self.stop_request: Literal["keep", "discard"] | None = None
         self.end_reason: str | None = None
+        self.outcome = "cancelled"
+        """What the metrics count: ``stored``, ``stopped``, ``cancelled``, ``refused``, ``failed``, or the hand's error type."""
+        self.begun = time.monotonic()
+        self.has_spoken = False
         self._task: asyncio.Task[None] | None = None
 
     def attach(self, task: asyncio.Task[None]) -> None:

@@ -10,12 +10,14 @@ import msgspec
 from brain.catalog import check_content
 from brain.context.harness_xml import HarnessedHistory, inject
 from brain.errors import HandRunError, NotFoundError
+from brain.observability.metrics import Metrics
 from brain.turns.attempt import Attempt
 from brain.turns.budget import measure_context
 from brain.turns.compacting import Compactor
 from brain.turns.errors import StoppedError, TurnError
 from brain.turns.events import MemoryGiven, Retry, publish
 from brain.turns.history_edit import history_before
+from brain.turns.images import ImageScaler
 from brain.turns.injection import MemoryContext
 from brain.turns.saving import close_partial, save_turn
 from brain.turns.state import Conversation
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from brain.turns.injection import MemoryRecall
     from brain.turns.live import LiveTurn
     from brain.turns.tooling import TurnTooling
+    from shared_protocol.messages import Message
 
 _OVERFLOW: Final = "context_exhausted"
 
@@ -55,6 +58,8 @@ class TurnParts(msgspec.Struct, frozen=True, kw_only=True):
     run_request_bytes: int
     memory: MemoryRecall
     tooling: TurnTooling
+    images: ImageScaler = msgspec.field(default_factory=lambda: ImageScaler(None))
+    metrics: Metrics = msgspec.field(default_factory=Metrics)
 
 
 class TurnLoop:
@@ -161,9 +166,10 @@ class TurnLoop:
             raise TurnError(f"The run took longer than {minutes} minutes (hand.runTimeoutMinutes) and was ended.") from problem
 
     async def _perform_run(self, history: HarnessedHistory, tools: ToolProvider | None) -> ErrorEvent | None:
-        attempt = self._attempt = Attempt(self._turn.log, self._model, self._conversation.messages, self._rounds)
+        attempt = self._attempt = Attempt(self._turn, self._conversation.messages, self._rounds, self._parts.metrics)
         with self._parts.registry.register(tools or self._parts.tooling.none, self._model) as run_id:
-            body = encode_json(self._run_request(run_id, history, with_tools=tools is not None))
+            messages = await self._parts.images.scale(history.wire())
+            body = encode_json(self._run_request(run_id, messages, with_tools=tools is not None))
             if len(body) > self._parts.run_request_bytes:
                 return ErrorEvent(
                     _OVERFLOW,
@@ -174,11 +180,11 @@ class TurnLoop:
             finally:
                 self._rounds = attempt.rounds
 
-    def _run_request(self, run_id: str, history: HarnessedHistory, *, with_tools: bool) -> RunRequest:
+    def _run_request(self, run_id: str, messages: tuple[Message, ...], *, with_tools: bool) -> RunRequest:
         hand = self._parts.hand
         return RunRequest(
             model=self._model.run_model(),
-            messages=history.wire(),
+            messages=messages,
             system_prompt=self._system_prompt,
             max_tokens=self._model.max_output_tokens,
             run_id=run_id,
@@ -198,7 +204,10 @@ class TurnLoop:
         recalled = self._memory.recalled
         notes = tuple(note.id for note in recalled.notes) if recalled else ()
         entities = tuple(entity.id for entity in recalled.entities) if recalled else ()
-        publish(self._turn.log, MemoryGiven(notes, entities, recalled.degraded if recalled else None))
+        degraded = recalled.degraded if recalled else None
+        if degraded is not None:
+            self._parts.metrics.degraded.labels(degraded).inc()
+        publish(self._turn.log, MemoryGiven(notes, entities, degraded))
 
     async def _tell_context(self, tools: ToolProvider | None, injection: str) -> None:
         publish(

@@ -10,12 +10,14 @@ from uuid import uuid4
 import psycopg
 import structlog
 
-from brain.errors import BrainError, ConflictError, NotFoundError, UnavailableError
+from brain.errors import BrainError, ConflictError, HandRunError, NotFoundError, UnavailableError
 from brain.turns import queries
 from brain.turns.errors import StoppedError, TurnError, describe_failure
 from brain.turns.events import Done, Failed, Stopped, finish, publish
+from brain.turns.leftovers import Leftovers
 from brain.turns.live import LiveTurn, TurnRequest
 from brain.turns.loop import TurnLoop, TurnParts
+from brain.turns.tokens import load_vocabulary
 from shared_protocol.instants import now_instant
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 STALE_SECONDS: Final = 20.0
 """A turn whose owner was not seen for so long is dead."""
 
+_CUT_SHORT: Final = "output_budget_exhausted"
 _CLIENT_GONE: Final = "the client that had sent the message went away"
 _SHUTDOWN: Final = "the brain is shutting down"
 _LOCK_LOST: Final = "the lock of the chat was lost: the database connection broke"
@@ -47,6 +50,7 @@ class TurnService:
         self._live: dict[str, LiveTurn] = {}
         self._turns: dict[LiveTurn, asyncio.Task[None]] = {}
         self._is_serving = False
+        self._leftovers = Leftovers()
         self.owner = str(uuid4())
 
     def find(self, chat_id: str) -> LiveTurn | None:
@@ -94,6 +98,21 @@ class TurnService:
             raise
         return turn
 
+    async def keep_leftover(self, chat_id: str) -> bool:
+        """Store the answer of a turn that ended at the output limit a while ago; false if there is none.
+
+        Raises:
+            ChatBusyError: the chat is held.
+            ConflictError: the chat was changed since.
+            StoppedError: the model had said nothing.
+        """
+        loop = self._leftovers.take(chat_id)
+        if loop is None:
+            return False
+        async with self._locks.hold(chat_id):
+            await loop.keep_stopped()
+        return True
+
     def release_client(self, turn: LiveTurn) -> None:
         """Say that the client which had sent the message is gone: its turn ends unless it was detached."""
         if not turn.request.detach:
@@ -101,6 +120,8 @@ class TurnService:
 
     async def _supervise(self, turn: LiveTurn, ready: asyncio.Future[None]) -> None:
         outcome: Done | Failed = Failed("The turn ended unexpectedly.", "CancelledException")
+        metrics = self._parts.metrics
+        metrics.live_turns.inc()
         try:
             async with self._locks.hold(turn.request.chat_id) as held:
                 outcome = await self._hold_turn(turn, held, ready)
@@ -116,6 +137,8 @@ class TurnService:
             turn.phase = "ended"
             if not ready.done():
                 ready.cancel()
+            metrics.live_turns.dec()
+            metrics.runs.labels(turn.outcome).inc()
             # After the lock was given back: who reads the last event may send the next message at once.
             finish(turn.log, outcome)
 
@@ -127,6 +150,7 @@ class TurnService:
                 if not await queries.claim_turn(conn, chat_id, turn_id=turn.turn_id, owner=self.owner, address=self._address):
                     raise NotFoundError("chat", chat_id)
                 self._live[chat_id] = turn
+                self._leftovers.discard(chat_id)
                 if turn.request.replace_from is None:
                     # All checks are done. What the load finds wrong is told in the stream.
                     ready.set_result(None)
@@ -147,11 +171,17 @@ class TurnService:
             if not _was_stopped(turn):
                 raise
             return await self._after_stop(turn, loop)
+        except HandRunError as problem:
+            if problem.error_type == _CUT_SHORT:
+                self._leftovers.keep(turn.request.chat_id, loop)
+            raise
         finally:
             watch.cancel()
+        turn.outcome = "stored"
         return Done()
 
     async def _after_stop(self, turn: LiveTurn, loop: TurnLoop) -> Done | Failed:
+        turn.outcome = "stopped"
         publish(turn.log, Stopped())
         if turn.stop_request == "discard":
             return describe_failure(StoppedError())
@@ -159,7 +189,9 @@ class TurnService:
         return Done()
 
     def _fail(self, turn: LiveTurn, problem: Exception, ready: asyncio.Future[None]) -> Failed:
+        turn.outcome = problem.error_type if isinstance(problem, HandRunError) else "failed"
         if not ready.done():
+            turn.outcome = "refused"
             ready.set_exception(problem)
             return describe_failure(problem)
         chat_id = turn.request.chat_id
@@ -196,6 +228,7 @@ class TurnService:
     async def serve(self) -> AsyncGenerator[None]:
         """Own the tasks of all turns for the time of the ``with`` block; at its end they are cancelled and waited for."""
         # No TaskGroup: it would wrap every error of the block in a group of one.
+        await asyncio.to_thread(load_vocabulary)
         heartbeat = asyncio.create_task(self._heartbeat(), name="turns-heartbeat")
         self._is_serving = True
         try:
@@ -232,6 +265,7 @@ def _was_stopped(turn: LiveTurn) -> bool:
 
 
 def _stopped_early(turn: LiveTurn) -> Failed:
+    turn.outcome = "stopped"
     publish(turn.log, Stopped())
     return describe_failure(StoppedError())
 

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brain.local.children import ProgramChild
-from brain.supervisor import Supervisor, UpError
+from brain.local.plan import UpError
+from brain.supervisor import Supervisor
 from tests.processes import is_alive, wait_until
 
 SERVER = """

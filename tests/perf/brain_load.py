@@ -170,6 +170,18 @@ def wait_port(port: int, process: subprocess.Popen[bytes]) -> float:
     raise SystemExit("a program does not listen")
 
 
+def wait_ready(port: int) -> None:
+    """The port is taken before the services are open: ready is when it answers."""
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health/live", timeout=60) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit("the brain does not answer")
+
+
 @contextmanager
 def program(cpu: str, *argv: str, port: int, log: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("ab") as output:
@@ -293,6 +305,7 @@ def main() -> None:
             str(file),
         ]
         brain = stack.enter_context(program(target_cpu, *argv, port=brain_port, log=logs))
+        wait_ready(brain_port)
         print(json.dumps({"start_s": round(time.monotonic() - begin, 2), "idle_rss_mb": rss_kb(brain.pid) // 1024}), flush=True)
         body = folder / "body.json"
         body.write_text(json.dumps({"model": "fake", "stream": True, "messages": [{"role": "user", "content": "x" * 5000}]}))

@@ -89,6 +89,13 @@ async def is_up(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
+async def test_a_run_right_after_the_start_does_not_take_loading_for_silence() -> None:
+    async with hand_process() as (_, url, session), running_gateway(says("ok")) as gateway:
+        request = run_request(gateway.base_url, streamIdleTimeoutMs=400, maxRetries=1)
+        async with session.post(f"{url}/v1/run", json=request, headers={"x-daapu-token": TOKEN}) as response:
+            assert [name async for name, _ in events_of(response)] == ["text_delta", "assistant_message", "done"]
+
+
 async def test_sigterm_lets_a_run_finish_and_refuses_new_ones() -> None:
     gate = asyncio.Event()
     first, *rest = sse(chunk({"content": "a"}), chunk({"content": "b"}), chunk(finish="stop", usage=(1, 1)))

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.fakes.gateway import Reply, chunk, running_gateway, says, sse
-from tests.fakes.hand_client import HandClient, names_of, run_request, text_of
+from tests.fakes.gateway import Pause, Reply, chunk, running_gateway, says, sse
+from tests.fakes.hand_client import HandClient, eventually, names_of, run_request, text_of
 
 ANSWER = b"".join(sse(chunk({"content": "hello"}), chunk(finish="stop", usage=(1, 1))))
 
@@ -138,6 +138,25 @@ async def test_concurrent_runs_use_sockets_of_their_own_and_share_them_afterward
         assert hand.hand.gateway.open_sockets == gateway.open_connections
 
 
+async def test_a_socket_is_kept_when_the_end_of_the_body_comes_after_the_end_marker(hand: HandClient) -> None:
+    pieces = sse(chunk({"content": "a"}), chunk(finish="stop", usage=(1, 1)))
+    late_end = Reply([*pieces, Pause(0.1)], framing="chunked", then="keep")
+    async with running_gateway(late_end) as gateway:
+        for _ in range(3):
+            assert (await hand.run(run_request(gateway.base_url)))[-1][0] == "done"
+            await eventually(lambda: hand.hand.gateway.idle_sockets == 1)
+        assert (len(gateway.requests), gateway.open_connections) == (3, 1)
+
+
+async def test_a_socket_that_goes_on_after_the_end_marker_is_closed(hand: HandClient) -> None:
+    pieces = sse(chunk({"content": "a"}), chunk(finish="stop", usage=(1, 1)))
+    endless = [piece for _ in range(200) for piece in (b": and on\n\n", Pause(0.02))]
+    async with running_gateway(Reply([*pieces, *endless], framing="chunked", then="keep")) as gateway:
+        assert (await hand.run(run_request(gateway.base_url)))[-1][0] == "done"
+        await gateway.until_quiet()
+    assert hand.hand.gateway.open_sockets == 0
+
+
 async def test_a_host_that_speaks_no_tls_is_transient(hand: HandClient) -> None:
     async with running_gateway(says("never")) as gateway:
         events = await hand.run(run_request(gateway.base_url.replace("http://", "https://"), streamIdleTimeoutMs=1000))
@@ -145,7 +164,7 @@ async def test_a_host_that_speaks_no_tls_is_transient(hand: HandClient) -> None:
 
 
 async def test_tls_is_verified_by_default() -> None:
-    from hand.sockets import ConnectionPool
+    from hand.pool import ConnectionPool
 
     context = ConnectionPool()._tls_context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 import pytest
 
 from brain.catalog import CapabilityError
-from brain.errors import HandUnavailableError, StageError
-from brain.jobs.queries import JobRow
+from brain.errors import BrainError, HandUnavailableError, StageError
+from brain.jobs.queries import JobRow, claim_job, delete_job
+from brain.jobs.queue import enqueue_snapshot
 from brain.memory.extraction import Extractor
-from brain.memory.pipeline import CorruptSnapshotError, Origin
+from brain.memory.pipeline import CorruptSnapshotError, DroppedJobError, Origin
 from brain.memory.views import NewNote
 from brain.memory.writer import list_facts
 from brain.runs.failures import is_outage
@@ -27,7 +29,7 @@ from shared_protocol.messages import (
 from tests.fakes.scripted_model import Call, Fail, Prompt, Reply, Say, chat_model
 from tests.integration.memory.pipelines import CHAT, FACTS, TODAY, answered, open_memory, said
 
-ORIGIN = Origin("chat", 7, "1755500000000-42", "Moves", 10)
+ORIGIN = Origin("chat", None, "1755500000000-42", "Moves", 10)
 PLAN = "NOTE | 1 | user (person) | 2026-03-01\nRELATIONSHIP | 2 | ada (person) | works_at | northwind (company) |"
 
 
@@ -80,7 +82,7 @@ async def test_tool_loop_records_facts_with_their_sources(store):
         runs = await memory.rows(
             "SELECT job_id, kind, chat_id, chat_title, first_message, last_message, prompt_version, rung, outcome, facts, facts_dropped FROM eltm_extraction_runs"
         )
-        assert runs == [(7, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
+        assert runs == [(None, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
 
 
 async def test_compacted_chat_is_named_without_a_position_that_has_moved(store):
@@ -328,6 +330,30 @@ async def test_writer_whose_embedder_was_away_is_not_done(store, fake_hand):
         with pytest.raises(StageError) as caught:
             await memory.pipeline.remember(CHAT, ORIGIN)
         assert is_outage(caught.value)
+
+
+async def test_plan_whose_embedder_was_away_is_an_outage(store, fake_hand):
+    async with open_memory(store) as memory:
+        memory.model.answers = {"extraction": [FACTS], "plan": [PLAN]}
+        fake_hand.is_down = True
+        with pytest.raises(BrainError) as caught:
+            await memory.pipeline.remember(CHAT, ORIGIN)
+        assert is_outage(caught.value)
+
+
+async def test_job_that_was_dropped_while_the_model_read_it_writes_nothing(store):
+    async with store.pool.connection() as conn:
+        job_id = await enqueue_snapshot(conn, CHAT, chat_id="a", chat_title="")
+        job = await claim_job(conn, lease=uuid4(), lease_seconds=60)
+    assert job is not None
+    async with open_memory(store) as memory:
+        memory.model.answers = {"extraction": [FACTS], "plan": [PLAN]}
+        async with store.pool.connection() as conn:
+            assert await delete_job(conn, job_id)
+        with pytest.raises(DroppedJobError):
+            await memory.pipeline.work(job)
+        assert await memory.notes() == []
+        assert memory.model.asked("plan") == []
 
 
 async def test_memory_reports_are_replaced_before_the_extraction_sees_them(store):

@@ -146,7 +146,7 @@ async def test_bundled_model_searches_with_the_message_itself(store):
     await fill(store)
     model = ScriptedModel()
     async with model.serve() as collector:
-        found = await recaller(store, collector, demo=True).recall((said("Tell me about Ada"),))
+        found = await recaller(store, collector, demo=True).recall((said("Is Ada still a welder at Northwind?"),))
     assert model.prompts == []
     assert found.notes
 

@@ -22,9 +22,11 @@ from brain.api.forwarding import TurnForwarder
 from brain.api.guards import RequestGuard
 from brain.api.hand_callback import hand_callback_router
 from brain.api.messages import MessagesController
+from brain.api.request import ApiRequest
 from brain.catalog import Catalog, build_catalog
 from brain.chats.locks import ChatLocks, open_chat_locks
 from brain.chats.store import ChatStore, StoredChat
+from brain.chats.transfer import ChatReader
 from brain.config.models import ApprovalsConfig, ChatModelConfig, HandConfig, LimitsConfig, ProviderConfig
 from brain.personas.service import PersonaDraft, PersonaService
 from brain.runs.client import open_hand_client
@@ -97,6 +99,7 @@ class Settings:
     lock_places: int = 100
     lock_wait_ms: int = 10_000
     port: int = 0
+    gateway: str = "http://gateway/v1"
 
 
 def model_config(model_id: str = "large", **changes: Any) -> ChatModelConfig:
@@ -242,7 +245,7 @@ async def run_brain(
         port = settings.port or free_port()
         address = f"http://127.0.0.1:{port}"
         models = settings.models or [model_config()]
-        catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url="http://gateway/v1", llm=models)})
+        catalog = build_catalog({"gw": ProviderConfig(api_key="k", base_url=settings.gateway, llm=models)})
         hand_config = HandConfig(**{"base_url": hand.url, "self_base_url": address, "token": TOKEN, **settings.hand})
         client = await stack.enter_async_context(open_hand_client(hand_config.base_url, TOKEN))
         locks = await stack.enter_async_context(
@@ -272,7 +275,7 @@ async def run_brain(
         forwarder = TurnForwarder(session, turns)
         personas = PersonaService(pool, ("dice", "gsg"))
         await personas.create(PersonaDraft("Plain", "A plain persona.", ("dice",)))
-        app = build_app(turns, forwarder, catalog, registry, personas)
+        app = build_app(turns, forwarder, catalog, registry, personas, ChatReader(pool, store))
         await stack.enter_async_context(serve(app, port))
         http = await stack.enter_async_context(httpx2.AsyncClient(base_url=address, timeout=30))
         yield Brain(address, http, turns, locks, hand, tools, pool, store, registry)
@@ -283,7 +286,12 @@ def giver(value: Any) -> Any:
 
 
 def build_app(
-    turns: TurnService, forwarder: TurnForwarder, catalog: Catalog, registry: RunRegistry, personas: PersonaService
+    turns: TurnService,
+    forwarder: TurnForwarder,
+    catalog: Catalog,
+    registry: RunRegistry,
+    personas: PersonaService,
+    reader: ChatReader,
 ) -> Litestar:
     limits = LimitsConfig()
     given: dict[str, Any] = {
@@ -293,12 +301,14 @@ def build_app(
         "registry": registry,
         "personas": personas,
         "limits": limits,
+        "reader": reader,
     }
     return Litestar(
         route_handlers=[MessagesController, hand_callback_router(TOKEN)],
         dependencies={name: Provide(giver(value), sync_to_thread=False) for name, value in given.items()},
         guards=[RequestGuard(limits, None)],
         exception_handlers=exception_handlers(),
+        request_class=ApiRequest,
         logging_config=None,
         openapi_config=None,
     )

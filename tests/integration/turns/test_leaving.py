@@ -228,3 +228,31 @@ async def test_silence_is_filled_with_pings(brain: Brain, monkeypatch: Any) -> N
                 await feed.next("never")
         except TimeoutError:
             assert feed.bytes.count(b": ping\n\n") >= 3
+
+
+async def cut_short(run: FakeRun) -> None:
+    await run.text("As far as I ")
+    await run.message(TextPart("As far as I "), finish_reason="length")
+    await run.error("output_budget_exhausted", "the limit of 1000 tokens was used up")
+
+
+async def test_an_answer_cut_by_the_output_limit_is_stored_only_if_a_person_asks(brain: Brain) -> None:
+    await brain.create_chat()
+    brain.hand.scripts.append(cut_short)
+    assert names(await brain.send())[-1] == "error"
+    assert (await brain.load()).messages == ()
+    assert (await brain.http.post(f"/api/chats/{CHAT}/stop", json={})).status_code == 409
+    assert (await brain.http.post(f"/api/chats/{CHAT}/stop", json={"keepPartial": True})).status_code == 202
+    answer = (await brain.load()).messages[-1]
+    assert isinstance(answer, AssistantMessage)
+    assert (answer.parts, answer.finish_reason, answer.interrupted) == ((TextPart("As far as I "),), "stop", True)
+    assert (await brain.http.post(f"/api/chats/{CHAT}/stop", json={"keepPartial": True})).status_code == 409
+
+
+async def test_a_cut_answer_is_forgotten_when_the_chat_goes_on(brain: Brain) -> None:
+    await brain.create_chat()
+    brain.hand.scripts.append(cut_short)
+    await brain.send()
+    await brain.send("again")
+    assert (await brain.http.post(f"/api/chats/{CHAT}/stop", json={"keepPartial": True})).status_code == 409
+    assert len((await brain.load()).messages) == 2

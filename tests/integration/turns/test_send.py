@@ -346,3 +346,68 @@ async def test_nothing_stays_behind_a_finished_turn(brain: Brain) -> None:
     await brain.idle()
     assert await brain.rows("SELECT * FROM live_turns") == []
     assert brain.registry._runs == {}
+
+
+async def test_turns_are_counted_by_outcome(brain: Brain) -> None:
+    async def failing(run: FakeRun) -> None:
+        await run.error("upstream", "down")
+
+    await brain.create_chat()
+    await brain.send()
+    brain.hand.scripts.append(failing)
+    await brain.send()
+    await brain.http.post("/api/chats/1-1/messages", json={"text": "x", "model": "gw/large", "personaId": 0})
+    figures = brain.turns._parts.metrics.render().decode()
+    for outcome in ("stored", "upstream", "refused"):
+        assert f'daapu_runs_total{{outcome="{outcome}"}} 1.0' in figures
+    assert "daapu_live_turns 0.0" in figures
+    assert "daapu_time_to_first_token_seconds_count 1.0" in figures
+    assert "daapu_answer_tokens_total 10.0" in figures
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\x00b", "\ufffe\uffff", "😀" * 500, "</injection>", "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;", "\u202eabc", " \u00a0\u3000x\u3000 "],
+)
+async def test_any_text_is_answered_and_kept(brain: Brain, text: str) -> None:
+    await brain.create_chat()
+    assert names(await brain.send(text))[-1] == "done"
+    question = (await brain.load()).messages[0]
+    assert isinstance(question, UserMessage)
+    assert question.parts == (TextPart(text.strip()),)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"{",
+        b'{"text": "\\ud800", "model": "gw/large", "personaId": 0}',
+        b"\xff\xfe",
+        b'{"text":' * 3000,
+        b'{"text": "x", "model": "gw/large", "personaId": 99999999999999999999999999}',
+        b'{"text": "x", "model": "gw/large", "personaId": 0, "detach": null}',
+        b'{"text": "x", "model": "gw/large", "personaId": 0, "replaceFrom": 1e3}',
+        b'{"text": "x", "model": ["gw/large"], "personaId": 0}',
+        b'{"text": "x", "model": "gw/large\\u0000", "personaId": 0}',
+        b'{"text": "x", "images": [{}], "model": "gw/large", "personaId": 0}',
+    ],
+)
+async def test_nonsense_is_refused_with_a_reason(brain: Brain, content: bytes) -> None:
+    await brain.create_chat()
+    url = f"/api/chats/{CHAT}/messages"
+    answer = await brain.http.post(url, content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["stop", "approvals/x", "approvals/%00", "approvals/%20"])
+@pytest.mark.parametrize("content", [b"", b"null", b"[]", b"{", b'{"decision": 1}', b'{"keepPartial": "yes"}'])
+async def test_nonsense_never_is_our_bug(brain: Brain, path: str, content: bytes) -> None:
+    await brain.create_chat()
+    url = f"/api/chats/{CHAT}/{path}"
+    answer = await brain.http.post(url, content=content, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text

@@ -24,6 +24,12 @@ browserTests('a conversation', () => {
     await page.reload();
     await expect.poll(() => liveText(page), { timeout: 60_000 }).toContain(early);
     expect(await page.getByText(LONG).isVisible()).toBe(true);
+    // A minute for the model to come to its end; then what there is has to do.
+    const ended = () => page.getByRole('button', { name: 'Send' }).isVisible();
+    await expect
+      .poll(ended, { timeout: 60_000 })
+      .toBe(true)
+      .catch(() => stop(page).click());
     await answered(page, 1);
     expect(await page.locator('[data-live]').count()).toBe(0);
     const stored = await page.locator('main').innerText();

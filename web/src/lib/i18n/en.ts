@@ -165,7 +165,7 @@ export const en = {
       'The demonstration model is small, runs on this machine and shows that everything works. It knows little and is often wrong.',
     how: 'Use a real model',
     intro:
-      'Add a provider to config.jsonc and start daapu again. Any server that speaks the OpenAI API will do; the address decides:',
+      'Write a config.jsonc and start daapu again. Any server that speaks the OpenAI API will do. Its usual address:',
     servers: [
       ['llama.cpp', 'http://127.0.0.1:8080/v1'],
       ['Ollama', 'http://127.0.0.1:11434/v1'],
@@ -174,7 +174,7 @@ export const en = {
       ['Hosted gateway', 'its address, with a key'],
     ] as const,
     example: 'In config.jsonc',
-    note: 'The complete file with every setting explained is config.example.jsonc.',
+    note: 'Then "daapu doctor" asks every model and says what disagrees. docs/how-to/connect-a-model.md tells the rest, config.example.jsonc explains every setting. If the server uses port 8080 itself, give daapu another one (server.port).',
   },
   personas: {
     title: 'Personas',
