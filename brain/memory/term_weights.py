@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-COMMON: Final = 3_000
+COMMON: Final = 1_500
 """A word of so many notes picks no candidates, unless the question has no rarer one: it says little and costs much."""
 KEEP_SECONDS: Final = 300.0
 KEEP_TERMS: Final = 20_000

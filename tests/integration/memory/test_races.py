@@ -54,7 +54,7 @@ OPERATIONS: dict[str, Operation] = {
 
 @pytest.mark.parametrize("first", OPERATIONS)
 async def test_any_two_writers_leave_a_sound_store(store: EltmStore, first: str) -> None:
-    for second in OPERATIONS:
+    for second, other in OPERATIONS.items():
         async with store.pool.connection() as conn:
             await conn.execute("TRUNCATE eltm_entities, eltm_revisions, eltm_kept_out, eltm_forgets CASCADE")
         a, b = [(await store.entities.create(name)).view.entity.id for name in ("a", "b")]
@@ -64,7 +64,7 @@ async def test_any_two_writers_leave_a_sound_store(store: EltmStore, first: str)
         outcomes = await asyncio.wait_for(
             asyncio.gather(
                 OPERATIONS[first](store, a, b, edge),
-                OPERATIONS[second](store, a, b, edge),
+                other(store, a, b, edge),
                 return_exceptions=True,
             ),
             20,
