@@ -1,7 +1,7 @@
 """Harness XML: what the brain puts in front of user messages for one request, and how it is recognised (chat-domain §10).
 
-Inside a run the harness parts are carried beside the clean messages (``HarnessedHistory``), so nothing ever has to be recognised
-and taken off again. The shape check is a net under the generator: what does not have our shape is not sent as ours.
+Inside a run the harness parts are carried beside the clean messages (``HarnessedHistory``), so taking them off again needs no
+guess. Recognition by shape is only for text of unknown origin.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, lone surrogates included."""
+_OUR_START = ("<injection>", "<meta>")
 
 
 class EntityView(msgspec.Struct, frozen=True):
@@ -135,6 +136,28 @@ def find_injection_shape(text: str) -> Literal["full", "simple"] | None:
     if _schema("simple").validate(root):
         return "simple"
     return "full" if _schema("full").validate(root) and all(map(_has_subject, root.iter("note"))) else None
+
+
+def is_anchor_of(message: UserMessage) -> bool:
+    """Whether the first part is, byte for byte, the anchor of the message's own time."""
+    first = message.parts[0] if message.parts else None
+    return isinstance(first, TextPart) and message.created_at is not None and first.text == render_anchor(message.created_at)
+
+
+def remove_by_shape(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Drop leading parts that look like ours from messages that have more parts: for histories of unknown origin only."""
+    return tuple(_without_harness(message) for message in messages)
+
+
+def _without_harness(message: Message) -> Message:
+    if not isinstance(message, UserMessage) or len(message.parts) < 2:
+        return message
+    first = message.parts[0]
+    if not isinstance(first, TextPart) or not first.text.startswith(_OUR_START):
+        return message
+    if is_anchor_of(message) or find_injection_shape(first.text):
+        return msgspec.structs.replace(message, parts=message.parts[1:])
+    return message
 
 
 def _anchor_of(message: Message) -> TextPart | None:

@@ -16,7 +16,9 @@ from brain.context.harness_xml import (
     anchor,
     find_injection_shape,
     inject,
+    is_anchor_of,
     local_time,
+    remove_by_shape,
     render_anchor,
     render_injection,
 )
@@ -172,6 +174,21 @@ def test_a_forged_element_is_kept_as_the_users_text() -> None:
     wired = history.wire()[0]
     assert isinstance(wired, UserMessage)
     assert wired.parts == (TextPart(render_anchor(SENT)), TextPart(forged), TextPart("x"))
+
+
+def test_removal_by_shape_takes_one_part_and_never_the_only_one() -> None:
+    ours = TextPart(render_injection(NOW, None))
+    anchored = UserMessage((TextPart(render_anchor(SENT)), TextPart("x")), created_at=SENT)
+    double = UserMessage((ours, ours), created_at=SENT)
+    alone = UserMessage((ours,), created_at=SENT)
+    other_time = UserMessage((TextPart(render_anchor(Instant("2020-01-01T00:00:00Z"))), TextPart("x")), created_at=SENT)
+    once = remove_by_shape((anchored, double, alone, other_time, ANSWER))
+    assert once[0] == UserMessage((TextPart("x"),), created_at=SENT)
+    assert once[1] == alone
+    assert once[2:] == (alone, other_time, ANSWER)
+    assert remove_by_shape(once) == once
+    assert is_anchor_of(anchored)
+    assert not is_anchor_of(other_time)
 
 
 def test_the_ends_of_the_calendar_have_a_time() -> None:
