@@ -359,4 +359,3 @@ async def lock_entities_in_order(conn: AsyncConnection, entity_ids: Sequence[int
         "SELECT id FROM eltm_entities WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
         {"ids": list(entity_ids)},
     )
-
