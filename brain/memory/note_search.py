@@ -37,10 +37,11 @@ class MeaningQuery(msgspec.Struct, frozen=True):
 
 
 class NoteQuery(msgspec.Struct, frozen=True):
-    """A question as the candidates are looked for: its meaning, its words, and what it names."""
+    """A question as the candidates are looked for: its meaning, its words, the words of the names in it, and what it names."""
 
     meaning: MeaningQuery | None
     terms: Sequence[str]
+    name_terms: Sequence[str]
     subjects: Sequence[int]
     spans: Sequence[Span]
 
@@ -63,7 +64,8 @@ class NoteSearch:
         """Return the notes that pass the filter, best first, at most ``limit``."""
         wanted = max(CANDIDATES, limit)
         near = await self._by_meaning(conn, query, note_filter, wanted)
-        table = await self._weights.weigh(conn, list(query.terms)[:MAX_QUERY_TERMS])
+        asked = [*query.terms, *query.name_terms][:MAX_QUERY_TERMS]
+        table = await self._weights.weigh(conn, asked, faint=query.name_terms)
         worded: list[int] = []
         if picking := table.picking():
             worded = await queries_search.find_notes_by_terms(conn, picking, note_filter, COMMON, wanted)

@@ -126,7 +126,9 @@ class EltmSearch:
                 vectors, degraded = await self._embed(forms, await self._spaces.read(conn))
             entities = await self._rank_entities(conn, query, vectors, named, entity_limit)
             subjects = list(dict.fromkeys(entity_id for entity_id, _ in named))
-            asked = NoteQuery(self._meaning(vectors), query_terms(bare), subjects, find_spans(query))
+            terms = query_terms(bare)
+            name_terms = [term for term in query_terms(query) if term not in terms]
+            asked = NoteQuery(self._meaning(vectors), terms, name_terms, subjects, find_spans(query))
             found = await self._notes.find(conn, asked, chosen, note_limit) if note_limit else None
             notes = await _note_hits(conn, found.ranked, found.similarities) if found else []
         return SearchResult(notes, entities, degraded)

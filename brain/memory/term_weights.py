@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 from brain.memory import queries_search as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from psycopg import AsyncConnection
 
 COMMON: Final = 1_500
 """A word of so many notes picks no candidates, unless the question has no rarer one: it says little and costs much."""
+FAINT_SHARE: Final = 0.05
+"""Of its weight, for a word of a name: enough to find a note by it alone, too little to outshine what is asked of the name."""
 KEEP_SECONDS: Final = 300.0
 KEEP_TERMS: Final = 20_000
 SATURATION, LENGTH_SHARE, USUAL_WORDS = 1.2, 0.75, 16.0
@@ -32,8 +34,8 @@ class TermWeights:
         self._counts: dict[str, tuple[int, float]] = {}
         self._total: tuple[int, float] = (0, -math.inf)
 
-    async def weigh(self, conn: AsyncConnection, terms: Sequence[str]) -> TermTable:
-        """Return the weights of terms; those not counted lately are counted now."""
+    async def weigh(self, conn: AsyncConnection, terms: Sequence[str], *, faint: Collection[str] = ()) -> TermTable:
+        """Return the weights of terms, next to nothing for the faint ones; those not counted lately are counted now."""
         now = self._clock()
         if self._total[1] < now:
             self._total = (await queries.find_highest_note_id(conn), now + KEEP_SECONDS)
@@ -48,7 +50,8 @@ class TermWeights:
         else:
             counts = {term: self._counts[term][0] for term in terms}
         total = max(self._total[0], *counts.values(), 1) if counts else 1
-        return TermTable({term: _weight(count, total) for term, count in counts.items()}, counts)
+        weights = {term: _weight(count, total) * (FAINT_SHARE if term in faint else 1) for term, count in counts.items()}
+        return TermTable(weights, counts)
 
 
 class TermTable:

@@ -77,7 +77,7 @@ async def _search(way: Way, text: str, store: EltmStore, search: EltmSearch) -> 
         return [hit.note.id for hit in (await search.search_notes(text, DEPTH)).notes]
     async with store.pool.connection() as conn, conn.transaction():
         if way == "words":
-            found = await NoteSearch().find(conn, NoteQuery(None, query_terms(text), [], []), NoteFilter(), DEPTH)
+            found = await NoteSearch().find(conn, NoteQuery(None, query_terms(text), [], [], []), NoteFilter(), DEPTH)
             return [hit.id for hit in found.ranked]
     query = await store.spaces.embed_queries([text])
     async with store.pool.connection() as conn, conn.transaction():

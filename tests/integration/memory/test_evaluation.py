@@ -55,4 +55,5 @@ async def test_gold_facts_are_found_by_name_and_code(store):
     figures = await measure(await insert_gold(load_corpus(), store), store, search)
     for kind in ("name", "code", "change"):
         assert figures["fused", kind].recall_at_5 >= 0.8
-    assert figures["fused", "all"].recall_at_10 >= figures["words", "all"].recall_at_10
+    # The fake embedder only knows words by their hash: what it finds must not push out what shares words with the question.
+    assert figures["fused", "all"].recall_at_10 > figures["meaning", "all"].recall_at_10

@@ -51,6 +51,15 @@ async def test_without_an_embedder_words_and_names_still_answer(
     assert [(hit.view.entity.id, hit.ranks.name, hit.similarity) for hit in named.entities] == [(ada, 1, None)]
 
 
+async def test_a_name_alone_finds_what_is_noted_of_it(store: EltmStore, search: EltmSearch, fake_hand: FakeEmbeddingHand) -> None:
+    await _plant(store, "tomas", "Tomas prefers to be written to.", "Tomas cycles to the office.")
+    fake_hand.is_down = True
+    by_name = await search.search_notes("How should one contact Tomas?", 5)
+    assert {hit.note.note for hit in by_name.notes} == {"Tomas prefers to be written to.", "Tomas cycles to the office."}
+    asked = await search.search_notes("Where does Tomas' office lie?", 5)
+    assert asked.notes[0].note.note == "Tomas cycles to the office."
+
+
 async def test_a_misspelt_name_finds_its_entity(store: EltmStore, search: EltmSearch, fake_hand: FakeEmbeddingHand) -> None:
     ada = await _plant(store, "lovelace", "x")
     fake_hand.is_down = True
