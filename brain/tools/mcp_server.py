@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias, cast
 
 import anyio
@@ -16,23 +18,30 @@ import httpx2
 import msgspec
 import structlog
 from mcp import Client, MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, Tool
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from msgspec import Raw
 from pydantic import ValidationError
 
 from brain.config.models import McpServerConfig
 from brain.tools.mcp_connect import McpConnector
+from brain.tools.mcp_offer import ServerOffer, fetch_tools
 from brain.tools.mcp_result import read_result
-from brain.tools.names import advertised_name, collapse_separators
 from brain.tools.provider import ToolOutcome, ToolTransportError, error_outcome
 from shared_protocol.tools import ToolSpec
 
-LISTING_SECONDS: Final = 30
+LISTING_SECONDS: Final = 20
+"""For one listing; then the connection counts as dead."""
+ROUND_SECONDS: Final = 30
+"""For which a listing may hold up a round in all, reconnecting included; more if ``initializationTimeoutSeconds`` is longer."""
+KNOWN_DOWN_SECONDS: Final = 3
+"""The same while the server is known to be down: connecting goes on without the round, and a later one has the benefit."""
+CHECK_SECONDS: Final = 5
+FRESH_SECONDS: Final = 10
+"""Who was heard of so recently is not asked whether it is there."""
 CONNECT_SECONDS: Final = 120
 """For one try, unless ``initializationTimeoutSeconds`` says otherwise."""
 CLOSE_SECONDS: Final = 8
 """The library gives a child process 6 s to end."""
-MAX_PAGES: Final = 100
 
 ServerState: TypeAlias = Literal["ready", "down"]
 
@@ -65,8 +74,6 @@ class McpServer:
     def __init__(self, namespace: str, config: McpServerConfig, connector: McpConnector) -> None:
         self.namespace = namespace
         self.last_error: str | None = None
-        self.listed: tuple[ToolSpec, ...] = ()
-        """The tools of the last listing that worked."""
         self._config = config
         self._connector = connector
         self._owner: asyncio.Task[None] | None = None
@@ -74,8 +81,10 @@ class McpServer:
         self._live: _Connection | None = None
         self._attempt: asyncio.Future[_Connection] | None = None
         self._attempts: asyncio.Queue[asyncio.Future[_Connection]] = asyncio.Queue()
-        self._raw_names: dict[str, str] = {}
-        self._order: dict[str, int] = {}
+        self._offer = ServerOffer(namespace)
+        self._is_known_down = False
+        self._at_work = 0
+        self._heard_at = 0.0
 
     @property
     def namespaces(self) -> Sequence[str]:
@@ -88,13 +97,18 @@ class McpServer:
         return "ready" if self._usable() is not None else "down"
 
     @property
+    def listed(self) -> Sequence[ToolSpec]:
+        """The tools of the last listing that worked."""
+        return self._offer.specs
+
+    @property
     def tool_budget_seconds(self) -> int:
         """The configured budget of every tool, 0 for none."""
         return self._config.tool_execution_timeout_seconds
 
     def budget_seconds(self, name: str) -> int:
         """Return the configured budget for an advertised tool, 0 for other names."""
-        return self.tool_budget_seconds if name in self._raw_names else 0
+        return self.tool_budget_seconds if self._offer.find_raw_name(name) is not None else 0
 
     def start(self) -> None:
         """Start the owner task; ``stop`` ends it."""
@@ -137,25 +151,80 @@ class McpServer:
         self._begin_attempt()
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        """Ask the server; after a failure reconnect and ask once more.
+        """Ask the server; after a failure reconnect and ask once more. Bounded, see ``ROUND_SECONDS``.
 
         Raises:
             ToolTransportError: still no answer, or two tools with one advertised name.
         """
+        seconds = self._patience_seconds()
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._list()
+        except TimeoutError as problem:
+            if not limit.expired():
+                raise
+            self._is_known_down = True
+            if (live := self._usable()) is not None:
+                self._drop(live, "listing the tools took too long")
+            self._begin_attempt()
+            raise ToolTransportError(
+                f"the tool server '{self.namespace}' did not answer within {seconds} seconds, it is reconnected meanwhile: "
+                f"{self.last_error or 'connecting takes long'}"
+            ) from problem
+
+    async def check(self) -> None:
+        """Ask an idle server whether it is still there, so that ``state`` is true. One that is at work is left alone."""
+        connection = self._usable()
+        if connection is None or self._at_work or time.monotonic() - self._heard_at < FRESH_SECONDS:
+            return
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                # Not a ping: the protocol has given that up.
+                await connection.client.list_tools(cache_mode="bypass")
+        except (MCPError, TimeoutError, *_TRANSPORT_FAILURES) as problem:
+            is_alive = isinstance(problem, MCPError) and not _means_lost(problem)
+            if not is_alive and not self._at_work:
+                self._drop(connection, f"it is gone: {_reason(problem)}")
+                return
+        except _ANSWER_FAILURES:
+            logger.warning("tool server answered out of protocol", namespace=self.namespace)
+        self._heard_at = time.monotonic()
+
+    def _patience_seconds(self) -> float:
+        if self._is_known_down and self._usable() is None:
+            return KNOWN_DOWN_SECONDS
+        return max(ROUND_SECONDS, self._config.initialization_timeout_seconds or 0)
+
+    async def _list(self) -> Sequence[ToolSpec]:
         for _ in range(2):
             connection = await self._connected()
             try:
-                async with asyncio.timeout(LISTING_SECONDS):
-                    tools = await _all_tools(connection.client)
+                with self._working():
+                    async with asyncio.timeout(LISTING_SECONDS):
+                        tools = await fetch_tools(connection.client)
             except _LISTING_FAILURES as problem:
                 self._drop(connection, f"listing the tools failed: {_reason(problem)}")
                 continue
-            return self._advertise(tools)
+            try:
+                return self._offer.replace(tools)
+            except ToolTransportError as problem:
+                self.last_error = str(problem)
+                raise
         raise ToolTransportError(f"the tool server '{self.namespace}' cannot be used: {self.last_error}")
+
+    @contextmanager
+    def _working(self) -> Generator[None]:
+        self._at_work += 1
+        try:
+            yield
+            self._heard_at = time.monotonic()
+        finally:
+            self._at_work -= 1
 
     async def execute(self, call_id: str, name: str, args: Raw) -> ToolOutcome:
         """Run one call; whatever goes wrong is a failure that the model sees."""
-        raw_name = self._raw_names.get(name)
+        raw_name = self._offer.find_raw_name(name)
         if raw_name is None:
             return error_outcome(f"there is no tool named '{name}'")
         connection = self._usable()
@@ -163,7 +232,9 @@ class McpServer:
             return self._transport_outcome("it is not connected")
         try:
             arguments = _args_decoder.decode(args)
-            return read_result(await connection.client.call_tool(raw_name, arguments))
+            with self._working():
+                result = await connection.client.call_tool(raw_name, arguments)
+            return read_result(result)
         except msgspec.DecodeError as problem:
             return error_outcome(f"the arguments are not a JSON object: {problem}")
         except (MCPError, *_TRANSPORT_FAILURES, *_ANSWER_FAILURES) as problem:
@@ -227,6 +298,7 @@ class McpServer:
             logger.warning("tool server cannot be reached", namespace=self.namespace, attempt=number, error=self.last_error)
             if number < tries:
                 await asyncio.sleep(self._config.reconnect_delay_ms / 1000)
+        self._is_known_down = True
         message = f"the tool server '{self.namespace}' cannot be reached after {tries} attempts: {self.last_error}"
         attempt.set_exception(ToolTransportError(message))
 
@@ -241,6 +313,8 @@ class McpServer:
             deadline.reschedule(None)
             connection = self._live = _Connection(client)
             self.last_error = None
+            self._is_known_down = False
+            self._heard_at = time.monotonic()
             logger.info("tool server connected", namespace=self.namespace)
             attempt.set_result(connection)
             try:
@@ -249,44 +323,6 @@ class McpServer:
                 connection.dropped.set()
                 # A server that hangs must not keep its successor waiting.
                 deadline.reschedule(asyncio.get_running_loop().time() + CLOSE_SECONDS)
-
-    def _advertise(self, tools: Sequence[Tool]) -> Sequence[ToolSpec]:
-        names: dict[str, str] = {}
-        specs: list[ToolSpec] = []
-        for tool in tools:
-            name = advertised_name(self.namespace, collapse_separators(tool.name))
-            if name in names:
-                message = f"the tool server '{self.namespace}' has two tools named '{name}' ({names[name]!r}, {tool.name!r})"
-                self.last_error = message
-                raise ToolTransportError(message)
-            names[name] = tool.name
-            specs.append(_spec_of(name, tool))
-            # Known tools keep their place, whatever order the server answers in: a model server reuses an unchanged prompt only.
-            self._order.setdefault(name, len(self._order))
-        specs.sort(key=lambda spec: self._order[spec.name])
-        self._raw_names = names
-        self.listed = tuple(specs)
-        return self.listed
-
-
-async def _all_tools(client: Client) -> list[Tool]:
-    tools: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        # The per-round listing must see the truth, never a cache.
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        tools.extend(page.tools)
-        cursor = page.next_cursor
-        if not cursor:
-            return tools
-    raise ValueError(f"the listing has more than {MAX_PAGES} pages")
-
-
-def _spec_of(name: str, tool: Tool) -> ToolSpec:
-    # The hand refuses a blank description, and with it the whole listing.
-    described = (tool.description, tool.title, tool.name)
-    description = next((text for text in described if text and text.strip()), name)
-    return ToolSpec(name, description, Raw(msgspec.json.encode(tool.input_schema)))
 
 
 def _means_lost(error: MCPError) -> bool:

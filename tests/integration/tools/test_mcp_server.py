@@ -18,7 +18,7 @@ import pytest_asyncio
 from msgspec import Raw
 
 from brain.config.models import McpHttpServerConfig, McpServerConfig, McpStdioServerConfig, ProxyConfig
-from brain.tools import mcp_connect, mcp_server
+from brain.tools import mcp_connect, mcp_offer, mcp_server
 from brain.tools.budget import execute_within_budget
 from brain.tools.mcp_connect import connector_for
 from brain.tools.mcp_server import McpServer
@@ -305,6 +305,126 @@ async def test_server_that_restarts_while_idle_is_found_by_the_next_listing(prog
         assert not (await call(server, "echo")).is_error
 
 
+async def test_server_that_died_while_idle_is_down_once_somebody_looks(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "FRESH_SECONDS", 0)
+    async with connected(http_config(program.url)) as server:
+        await server.list_tools()
+        await server.check()
+        assert server.state == "ready"
+        program.kill()
+        await server.check()
+        assert server.state == "down"
+        assert server.last_error is not None
+        assert server.last_error.startswith("it is gone: ")
+        await server.check()
+        await program.start()
+        assert await server.list_tools()
+        assert (server.state, server.last_error) == ("ready", None)
+
+
+async def test_server_that_was_heard_of_a_moment_ago_is_not_asked(server: McpServer, fake: FakeToolServer) -> None:
+    assert mcp_server.FRESH_SECONDS == 10
+    asked = fake.lists
+    await server.check()
+    await call(server, "echo")
+    await server.check()
+    assert fake.lists == asked
+
+
+async def test_idle_server_that_hangs_is_down_but_not_one_that_is_at_work(
+    server: McpServer, fake: FakeToolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "FRESH_SECONDS", 0)
+    monkeypatch.setattr(mcp_server, "CHECK_SECONDS", 0.2)
+    fake.list_delay.clear()
+    working = asyncio.create_task(call(server, "hang"))
+    await fake.hanging.wait()
+    await server.check()
+    assert server.state == "ready"
+    working.cancel()
+    await asyncio.wait({working})
+    await server.check()
+    assert server.state == "down"
+
+
+async def test_call_that_begins_during_the_check_keeps_its_connection(
+    server: McpServer, fake: FakeToolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "FRESH_SECONDS", 0)
+    monkeypatch.setattr(mcp_server, "CHECK_SECONDS", 0.3)
+    fake.list_delay.clear()
+    check = asyncio.create_task(server.check())
+    working = asyncio.create_task(call(server, "hang"))
+    await fake.hanging.wait()
+    await check
+    assert server.state == "ready"
+    working.cancel()
+    await asyncio.wait({working})
+
+
+@asynccontextmanager
+async def swallowing(port: int) -> AsyncGenerator[None]:
+    """A listener that takes connections and never answers."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def swallow(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    listener = await asyncio.start_server(swallow, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        listener.close()
+        for writer in writers:
+            writer.close()
+
+
+async def test_server_that_hangs_holds_up_one_round_and_comes_back_without_one(
+    listening: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("LISTING_SECONDS", 0.2), ("ROUND_SECONDS", 1.5), ("KNOWN_DOWN_SECONDS", 0.1)):
+        monkeypatch.setattr(mcp_server, name, seconds)
+    config = http_config(listening.url, initialization_timeout_seconds=1, reconnect_attempts=20, reconnect_delay_ms=200)
+    async with connected(config) as server:
+        await server.list_tools()
+        await listening.stop()
+        async with swallowing(listening.port):
+            for longest in (3, 0.5, 0.5):
+                begin = time.monotonic()
+                with pytest.raises(ToolTransportError, match="reconnected meanwhile"):
+                    await server.list_tools()
+                assert time.monotonic() - begin < longest
+                assert server.state == "down"
+        await listening.start()
+        async with asyncio.timeout(5):
+            while server.state == "down":
+                await asyncio.sleep(0.02)
+        assert await server.list_tools()
+
+
+async def test_a_long_initialization_timeout_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "ROUND_SECONDS", 0.1)
+    monkeypatch.setattr(mcp_server, "KNOWN_DOWN_SECONDS", 0.2)
+    with free_port() as port:
+        async with swallowing(port):
+            config = http_config(f"http://127.0.0.1:{port}/mcp", initialization_timeout_seconds=1, reconnect_attempts=9)
+            server = McpServer("srv", config, connector_for("srv", config, None))
+            server.start()
+            for shortest, longest in ((0.9, 2), (0.1, 0.6)):
+                begin = time.monotonic()
+                with pytest.raises(ToolTransportError):
+                    await server.list_tools()
+                assert shortest < time.monotonic() - begin < longest
+            await server.stop()
+
+
+def test_the_limits_of_a_listing() -> None:
+    assert (mcp_server.LISTING_SECONDS, mcp_server.ROUND_SECONDS, mcp_server.KNOWN_DOWN_SECONDS) == (20, 30, 3)
+    assert mcp_server.CONNECT_SECONDS == 120
+    assert mcp_offer.MAX_PAGES == 100
+    assert (mcp_connect.READ_SECONDS, mcp_connect.MESSAGE_LIMIT_BYTES) == (300, 64 * 2**20)
+
+
 async def test_stopping_beside_a_dead_server_is_quick(program: Program) -> None:
     async with connected(http_config(program.url)) as server:
         await server.list_tools()
@@ -385,6 +505,17 @@ async def test_child_process_that_dies_is_started_again_by_the_listing() -> None
         assert "transport failure" in text_of(outcome)
         await server.list_tools()
         assert not (await call(server, "echo")).is_error
+
+
+async def test_child_process_that_died_while_idle_is_down_once_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "FRESH_SECONDS", 0)
+    async with connected(stdio_config()) as server:
+        await server.list_tools()
+        os.kill(int(text_of(await call(server, "pid"))), signal.SIGKILL)
+        await server.check()
+        assert server.state == "down"
+        assert server.last_error
+        assert await server.list_tools()
 
 
 async def test_child_process_sees_configured_variables_and_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
