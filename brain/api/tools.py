@@ -48,7 +48,10 @@ class ToolController(Controller):
 
     @get("/", operation_id="listTools", summary="List tool namespaces and their state")
     async def list_namespaces(self, tool_overview: NamedDependency[ToolOverview]) -> list[NamespaceBody]:
-        """Return tool servers, built-in tools and the sub-agent, also those that are down or disabled. Asks no server."""
+        """Return tool servers, built-in tools and the sub-agent, also those that are down or disabled.
+
+        A connected server that was silent for 10 s is asked whether it is still there, for 5 s at most.
+        """
         return [_namespace_body(status) for status in await tool_overview.statuses()]
 
     @post(

@@ -15,7 +15,7 @@ from brain.errors import InvalidInputError
 from brain.tools.approval import ApprovalPolicy
 from brain.tools.bash import NAMESPACE as BASH_NAMESPACE
 from brain.tools.bash import BashTool
-from brain.tools.combined import CombinedTools
+from brain.tools.combined import CombinedTools, EmptyNamespace
 from brain.tools.fs.access import open_access
 from brain.tools.fs.provider import FsTools
 from brain.tools.fs.specs import NAMESPACE as FS_NAMESPACE
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from brain.tools.mcp_server import McpServer
 
 EXA_NAMESPACE: Final = "exa"
+GSG_NAMESPACE: Final = "gsg"
 FS_THREADS: Final = 4
 
 logger = structlog.get_logger(__name__)
@@ -52,11 +53,13 @@ class ToolSets:
     def for_chats(self, gsg: ToolProvider | None) -> ChatTools:
         """Return the set of the chat loop; ``gsg`` is ``None`` when the sub-agent's model cannot call tools.
 
+        The namespace exists all the same: a persona that names it is given memories, and must not become invalid.
+
         Raises:
             ToolSetupError: two tools claim one namespace.
         """
-        children = self._own if gsg is None else (*self._own, gsg)
-        return ChatTools(children, self._config.agent.main.tool_result_limit)
+        memory = EmptyNamespace(GSG_NAMESPACE) if gsg is None else gsg
+        return ChatTools((*self._own, memory), self._config.agent.main.tool_result_limit)
 
     def for_investigator(self, eltm: ToolProvider) -> ToolProvider:
         """Return the sub-agent's set. What asks for approval is left out unless it may run unattended: nobody could answer.
@@ -65,12 +68,12 @@ class ToolSets:
             ToolSetupError: ``allowedNamespaces`` names something that is not served, or nothing is left of it.
         """
         investigator = self._config.agent.investigator
-        combined = CombinedTools((*self._own, eltm))
+        children = (*self._own, eltm)
         hidden = self._ask if self._config.approvals.unattended == "deny" else frozenset[str]()
         try:
-            check_whitelist(investigator.allowed_namespaces, combined.namespaces)
+            check_whitelist(investigator.allowed_namespaces, CombinedTools(children).namespaces)
             allowed = [namespace for namespace in investigator.allowed_namespaces if namespace not in hidden]
-            whitelisted = WhitelistedTools(combined, allowed)
+            whitelisted = _narrowed(children, allowed)
         except InvalidInputError as problem:
             raise ToolSetupError(f"agent.investigator.allowedNamespaces: {problem}") from problem
         return LimitedTools(whitelisted, investigator.tool_result_limit)
@@ -118,9 +121,14 @@ class ChatTools:
         if not whitelist:
             return self._all
         check_whitelist(whitelist, self.namespaces)
-        # Only what the persona can see is listed: another server that is down is none of its business.
-        children = [child for child in self._children if not set(whitelist).isdisjoint(child.namespaces)]
-        return WhitelistedTools(LimitedTools(CombinedTools(children), self._limit_chars), whitelist)
+        return LimitedTools(_narrowed(self._children, whitelist), self._limit_chars)
+
+
+def _narrowed(children: Sequence[ToolProvider], allowed: Sequence[str]) -> ToolProvider:
+    # Only what can be seen is listed: another server that is down is none of its business.
+    return WhitelistedTools(
+        CombinedTools([child for child in children if not set(allowed).isdisjoint(child.namespaces)]), allowed
+    )
 
 
 @asynccontextmanager

@@ -73,6 +73,30 @@ class CombinedTools:
         return None if split is None else self._routes.get(split[0])
 
 
+class EmptyNamespace:
+    """A namespace that can be named and has no tools."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        """The one namespace."""
+        return (self._namespace,)
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        """Return none."""
+        return ()
+
+    def budget_seconds(self, name: str) -> int:  # noqa: ARG002 - the interface
+        """Return 0."""
+        return 0
+
+    async def execute(self, call_id: str, name: str, args: Raw) -> ToolOutcome:  # noqa: ARG002 - the interface
+        """Refuse every call in a way that the model sees."""
+        return error_outcome(f"there is no tool named '{name}'")
+
+
 async def _try_list(child: ToolProvider) -> Sequence[ToolSpec] | ToolTransportError:
     # As a value: a failing child must not cancel its siblings, whose connections would suffer from it.
     try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from brain.config.models import Approval
 from brain.errors import ConflictError, NotFoundError
-from brain.tools.assembly import ToolSets
+from brain.tools.assembly import GSG_NAMESPACE, ToolSets
 from brain.tools.bash import NAMESPACE as BASH_NAMESPACE
 from brain.tools.bash import TOOL_NAME
 from brain.tools.fs.specs import NAMESPACE as FS_NAMESPACE
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 NamespaceKind: TypeAlias = Literal["mcp", "fs", "bash", "gsg"]
 NamespaceState: TypeAlias = Literal["ready", "down", "disabled"]
 
-GSG_NAMESPACE = "gsg"
+
+NO_SUB_AGENT: Final = "agent.investigator.model has no tool_calls: the sub-agent is not offered, memories are given all the same"
 
 
 class NamespaceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,17 +43,19 @@ class ToolOverview:
     """Answers what the page shows about tools."""
 
     def __init__(self, tool_sets: ToolSets, gsg: ToolProvider | None) -> None:
+        """Show ``tool_sets`` and the sub-agent, ``None`` when its model cannot call tools."""
         self._tool_sets = tool_sets
         self._gsg = gsg
 
     async def statuses(self) -> list[NamespaceStatus]:
-        """Return servers, built-in tools and sub-agent, in the order of their tools. Asks no server."""
+        """Return servers, built-in tools and sub-agent, in the order of their tools. Idle servers are asked if they are there."""
         bash = self._tool_sets.bash
+        await asyncio.gather(*(server.check() for server in self._tool_sets.servers))
         return [
             *(self._server_status(namespace) for namespace in self._servers),
             await self._built_in("fs", FS_NAMESPACE, self._tool_sets.fs),
             await self._built_in("bash", BASH_NAMESPACE, bash, 0 if bash is None else bash.budget_seconds(TOOL_NAME)),
-            await self._built_in("gsg", GSG_NAMESPACE, self._gsg),
+            await self._built_in("gsg", GSG_NAMESPACE, self._gsg, last_error=NO_SUB_AGENT if self._gsg is None else None),
         ]
 
     def reconnect(self, namespace: str) -> None:
@@ -88,12 +92,18 @@ class ToolOverview:
         )
 
     async def _built_in(
-        self, kind: NamespaceKind, namespace: str, provider: ToolProvider | None, budget_seconds: int = 0
+        self,
+        kind: NamespaceKind,
+        namespace: str,
+        provider: ToolProvider | None,
+        budget_seconds: int = 0,
+        last_error: str | None = None,
     ) -> NamespaceStatus:
         return NamespaceStatus(
             namespace=namespace,
             kind=kind,
             state="disabled" if provider is None else "ready",
+            last_error=last_error,
             tools=() if provider is None else await provider.list_tools(),
             budget_seconds=budget_seconds,
             approval=self._approval(namespace),

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from brain.config.models import Config
 from brain.errors import ConflictError, InvalidInputError, NotFoundError
+from brain.tools import mcp_server
 from brain.tools.assembly import open_tool_sets
 from brain.tools.overview import ToolOverview
 from brain.tools.provider import ToolSetupError
@@ -78,6 +79,15 @@ async def test_persona_list_narrows_and_is_checked(tmp_path: Path) -> None:
             chats.select(["bash", "gone"])
 
 
+async def test_without_a_sub_agent_its_namespace_can_still_be_named() -> None:
+    async with open_tool_sets(make_config()) as sets:
+        chats = sets.for_chats(None)
+        assert chats.stale(["gsg"]) == []
+        tools = chats.select(["gsg"])
+        assert list(await tools.list_tools()) == []
+        assert (await tools.execute("c", "gsg__investigate", ARGS)).is_error
+
+
 async def test_persona_without_a_broken_server_is_not_held_up_by_it() -> None:
     async with open_tool_sets(make_config()) as sets:
         broken = FakeTools("gsg")
@@ -107,6 +117,15 @@ async def test_investigator_set_has_no_sub_agent_and_must_be_served(tmp_path: Pa
     async with open_tool_sets(make_config(agent=agent)) as sets:
         with pytest.raises(ToolSetupError, match="allowedNamespaces"):
             sets.for_investigator(FakeTools("eltm"))
+
+
+async def test_investigator_without_a_broken_tool_is_not_held_up_by_it(tmp_path: Path) -> None:
+    config = make_config(mcp={"customs": {"mine": STDIO}}, tool=with_tools(tmp_path))
+    async with open_tool_sets(config) as sets:
+        (server,) = sets.servers
+        tools = sets.for_investigator(FakeTools("eltm"))
+        await server.stop()
+        assert [spec.name for spec in await tools.list_tools()] == ["eltm__run"]
 
 
 @pytest.mark.parametrize(("unattended", "expected"), [("allow", ["bash", "eltm"]), ("deny", ["eltm"])])
@@ -152,10 +171,10 @@ async def test_mistakes_of_built_in_tools_abort_the_start_only_when_enabled(tool
             pass
     ((name, section),) = tool.items()
     async with open_tool_sets(make_config(tool={name: {**section, "enabled": False}})) as sets:
-        assert list(sets.for_chats(None).namespaces) == []
+        assert list(sets.for_chats(None).namespaces) == ["gsg"]
 
 
-async def test_overview_shows_everything_and_reconnects_servers_only(tmp_path: Path) -> None:
+async def test_overview_shows_everything_and_reconnects_servers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_server(FakeToolServer()) as server:
         mine = {"type": "http", "url": server.url, "toolExecutionTimeoutSeconds": 5, "approval": "ask", "reconnectAttempts": 1}
         tool = with_tools(tmp_path, bash={"enabled": False})
@@ -168,9 +187,13 @@ async def test_overview_shows_everything_and_reconnects_servers_only(tmp_path: P
                 "bash": ("bash", "disabled", "ask", 0),
                 "gsg": ("gsg", "disabled", "never", 0),
             }
+            assert statuses["gsg"].last_error is not None
+            assert "agent.investigator.model" in statuses["gsg"].last_error
             assert len(statuses["fs"].tools) == 9
             assert statuses["mine"].tools[0].name == "mine__echo"
             await server.stop()
+            monkeypatch.setattr(mcp_server, "FRESH_SECONDS", 0)
+            assert (await overview.statuses())[0].state == "down"
             overview.reconnect("mine")
             assert (await overview.statuses())[0].state == "down"
             with pytest.raises(ConflictError):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -9,11 +11,12 @@ from msgspec import Raw
 
 from brain.errors import InvalidInputError
 from brain.tools.combined import CombinedTools
-from brain.tools.limit import LimitedTools, cap_text
+from brain.tools.limit import ATTACHMENT_LIMIT_BYTES, ERROR_LIMIT_CHARS, LimitedTools, cap_text
 from brain.tools.names import collapse_separators, namespace_problem, server_namespace_problem
 from brain.tools.provider import ToolOutcome, ToolSetupError, ToolTransportError, error_outcome, split_name
 from brain.tools.whitelist import WhitelistedTools
 from shared_protocol.messages import AttachmentPart, Base64Content, TextPart
+from shared_protocol.tools import ToolSpec
 from tests.fakes.tools import FakeTools
 
 ARGS = Raw(b"{}")
@@ -94,6 +97,22 @@ async def test_listing_fails_when_one_child_is_down_and_lists_the_others_to_thei
     with pytest.raises(ToolTransportError, match="down is down"):
         await CombinedTools([down, up]).list_tools()
     assert up.lists == 1
+
+
+async def test_children_are_listed_at_the_same_time() -> None:
+    class Meeting(FakeTools):
+        async def list_tools(self) -> Sequence[ToolSpec]:
+            await together.wait()
+            return await super().list_tools()
+
+    together = asyncio.Barrier(3)
+    async with asyncio.timeout(5):
+        specs = await CombinedTools([Meeting("c"), Meeting("a"), Meeting("b")]).list_tools()
+    assert [spec.name for spec in specs] == ["c__run", "a__run", "b__run"]
+
+
+def test_the_caps_beside_the_configured_one() -> None:
+    assert (ERROR_LIMIT_CHARS, ATTACHMENT_LIMIT_BYTES) == (100_000, 16 * 2**20)
 
 
 async def test_whitelist_shows_and_runs_only_what_is_allowed() -> None:

@@ -1139,7 +1139,9 @@ export interface paths {
         };
         /**
          * List tool namespaces and their state
-         * @description Return tool servers, built-in tools and the sub-agent, also those that are down or disabled. Asks no server.
+         * @description Return tool servers, built-in tools and the sub-agent, also those that are down or disabled.
+         *
+         *     A connected server that was silent for 10 s is asked whether it is still there, for 5 s at most.
          */
         get: operations["listTools"];
         put?: never;
