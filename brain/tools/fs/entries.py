@@ -11,6 +11,7 @@ import msgspec
 
 from brain.tools.fs.access import AccessControl
 from brain.tools.fs.limits import FsError, Watch, reason_of
+from brain.tools.fs.opening import open_directory
 
 CHECK_EVERY: Final = 1024
 """Entries between two looks at the watch."""
@@ -26,17 +27,17 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def iterate_entries(directory: str, access: AccessControl, watch: Watch) -> Iterator[Entry]:
-    """Yield the entries in the order of the system, without holding them all.
+    """Yield the entries of a canonical path in the order of the system, without holding them all.
 
     Raises:
         FsError: it is missing, no directory, or unreadable.
     """
     try:
-        with os.scandir(directory) as found:
+        with open_directory(directory) as descriptor, os.scandir(descriptor) as found:
             for index, entry in enumerate(found):
                 if index % CHECK_EVERY == 0:
                     watch.check()
-                yield _read_entry(entry, access)
+                yield _read_entry(directory, entry, access)
     except FileNotFoundError as problem:
         raise FsError("the directory does not exist") from problem
     except NotADirectoryError as problem:
@@ -63,9 +64,10 @@ def printable(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
-def _read_entry(entry: os.DirEntry[str], access: AccessControl) -> Entry:
+def _read_entry(directory: str, entry: os.DirEntry[str], access: AccessControl) -> Entry:
     escapes = False
     if entry.is_symlink():
+        path = os.path.join(directory, entry.name)
         # A dangling link is shown as a file; only an existing target can lead out.
-        escapes = os.path.exists(entry.path) and not access.contains(entry.path)
+        escapes = os.path.exists(path) and not access.contains(path)
     return Entry(entry.name, entry.is_dir(follow_symlinks=False), escapes)

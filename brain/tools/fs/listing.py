@@ -12,6 +12,7 @@ from brain.tools.fs.access import AccessControl
 from brain.tools.fs.entries import Entry, printable, read_entries
 from brain.tools.fs.globs import GlobSet
 from brain.tools.fs.limits import FsError, FsLimits, Watch, reason_of
+from brain.tools.fs.opening import open_parent
 
 
 def list_directory(path: str, access: AccessControl, limits: FsLimits, watch: Watch) -> str:
@@ -121,7 +122,8 @@ def file_info(path: str) -> str:
     """
     try:
         # The path is canonical: a link that is still there is part of a loop, or was put there meanwhile.
-        status = os.lstat(path)
+        with open_parent(path) as (parent, name):
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError as problem:
         raise FsError("the path does not exist") from problem
     except OSError as problem:

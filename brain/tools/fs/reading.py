@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Final
 
 from brain.tools.fs.limits import FsError, Watch, reason_of
+from brain.tools.fs.opening import open_parent
 from shared_protocol.messages import AttachmentKind, AttachmentPart, Base64Content
 
 BLOCK_BYTES: Final = 64 * 1024
@@ -108,12 +109,13 @@ def read_media(path: str, limit_bytes: int, watch: Watch) -> AttachmentPart:
 
 @contextmanager
 def _open_regular(path: str) -> Generator[FileIO]:
-    # Not blocking, so that a FIFO without a writer cannot hang the open; the last component must still be what was resolved.
+    # Not blocking, so that a FIFO without a writer cannot hang the open; the path must still be what was resolved.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
     try:
-        # A device may act on being opened: look first.
-        _require_regular(os.lstat(path))
-        descriptor = os.open(path, flags)
+        with open_parent(path) as (parent, name):
+            # A device may act on being opened: look first.
+            _require_regular(os.stat(name, dir_fd=parent, follow_symlinks=False))
+            descriptor = os.open(name, flags, dir_fd=parent)
         with FileIO(descriptor, "rb") as file:
             _require_regular(os.fstat(descriptor))
             yield file

@@ -15,7 +15,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from brain.tools.fs.access import open_access
+from brain.tools.fs import search
+from brain.tools.fs.access import AccessControl, open_access
 from brain.tools.fs.limits import FsLimits
 from brain.tools.fs.listing import format_size
 from brain.tools.fs.provider import FsTools
@@ -168,6 +169,67 @@ async def test_allowed_directories_are_canonical_and_listed_once(root: Path, mak
     (root.parent / "alias").symlink_to(root)
     text = await make(dirs=[root, root.parent / "alias", root / ".." / "allowed"]).ok("list_allowed_directories")
     assert text.splitlines()[1:] == [str(root)]
+
+
+class Swapping(AccessControl):
+    """Puts a link to the outside in place of a directory right after a path was checked."""
+
+    directory: Path
+    target: Path
+
+    def resolve(self, path: str) -> str:
+        resolved = super().resolve(path)
+        self.directory.rename(self.directory.with_name("moved"))
+        self.directory.symlink_to(self.target)
+        return resolved
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize(
+    "tool", ["read_text_file", "read_media_file", "get_file_info", "list_directory", "list_directory_with_sizes"]
+)
+async def test_link_put_in_after_the_check_leads_nowhere(root: Path, executor: ThreadPoolExecutor, tool: str, depth: int) -> None:
+    inner = root / "sub" / "/".join("x" * depth)
+    inner.mkdir(parents=True)
+    (inner / "secret.txt").write_text("mine")
+    outside = root.parent / "outside"
+    (outside / "/".join("x" * depth)).mkdir(parents=True, exist_ok=True)
+    (outside / "/".join("x" * depth) / "secret.txt").write_text("secret")
+    allowed = open_access([str(root)], [])
+    access = Swapping(allowed.directories, allowed._blacklist)
+    access.directory, access.target = root / "sub", outside
+    path = inner if "list" in tool else inner / "secret.txt"
+    text = await Fs(FsTools(access, executor)).error(tool, path=str(path))
+    assert "secret" not in text
+
+
+async def test_directory_swapped_during_a_search_leads_nowhere(root: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "sub").mkdir()
+    visit = search._Search._visit
+
+    def swap(self: Any, relative: str, entry: Any) -> bool:
+        descends = visit(self, relative, entry)
+        if relative == "sub":
+            (root / "sub").rmdir()
+            (root / "sub").symlink_to(root.parent / "outside")
+        return descends
+
+    monkeypatch.setattr(search._Search, "_visit", swap)
+    assert await make().ok("search_files", path=".", pattern="**/*.txt") == "No matches found"
+
+
+async def test_the_root_of_the_system_can_be_allowed(make: Any) -> None:
+    fs = make(dirs=[Path("/")])
+    assert "[DIR] etc" in (await fs.ok("list_directory", path="/")).splitlines()
+    assert "isDirectory: true" in await fs.ok("get_file_info", path="/")
+    assert "a directory" in await fs.error("read_text_file", path="/")
+
+
+def test_the_limits_of_one_call() -> None:
+    limits = FsLimits()
+    assert (limits.text_bytes, limits.media_bytes) == (10 * 2**20, 16 * 2**20)
+    assert (limits.listed_entries, limits.tree_entries, limits.visited_entries) == (100_000, 20_000, 2_000_000)
+    assert (limits.tree_depth, limits.matches, limits.seconds) == (100, 10_000, 30)
 
 
 # reading
