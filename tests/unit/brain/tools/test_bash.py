@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from msgspec import Raw
 
 from brain.config.models import BashToolConfig
+from brain.tools import bash, bash_process
 from brain.tools.bash import BashTool, scrub
 from brain.tools.provider import ToolOutcome, ToolSetupError
 from shared_protocol.messages import TextPart
@@ -144,6 +146,25 @@ async def test_cancelling_kills_the_command(tmp_path: Path) -> None:
         await call
     assert time.monotonic() - started < 1
     assert not is_alive(int(pid_file.read_text()))
+
+
+def test_the_waits_of_a_command() -> None:
+    assert bash_process.TERMINATE_SECONDS == 5
+    assert (bash_process.PIPE_SECONDS_AFTER_EXIT, bash_process.PIPE_SECONDS_AFTER_KILL) == (1, 10)
+    assert (bash.BUDGET_MARGIN_SECONDS, bash.TIMEOUT_OUTPUT_CHARS) == (30, 4000)
+
+
+async def test_descendant_that_cannot_be_found_delays_the_answer_only_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bash_process, "PIPE_SECONDS_AFTER_KILL", 0.5)
+    pid_file = tmp_path / "pid"
+    command = f"env -i setsid /bin/sh -c 'echo $$ > {pid_file}; sleep 30' & sleep 30"
+    started = time.monotonic()
+    assert (await run(command, timeout_seconds=1)).is_error
+    assert time.monotonic() - started < 4
+    with suppress(ProcessLookupError):
+        os.killpg(int(pid_file.read_text()), 9)
 
 
 async def test_many_commands_leave_no_descriptor_open() -> None:
