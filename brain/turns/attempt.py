@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from brain.tools.provider import split_name
 from brain.turns.events import Retry, ToolCalled, ToolFinished, UsageReported, publish, shown_content
 from shared_protocol.instants import now_instant
 from shared_protocol.messages import (
@@ -44,11 +45,14 @@ _encode = msgspec.json.Encoder().encode
 class Attempt:
     """Follows one run. What was streamed since the last finished message is kept, for a person who stops and wants it."""
 
-    def __init__(self, turn: LiveTurn, messages: list[Message], rounds: int, metrics: Metrics) -> None:
+    def __init__(
+        self, turn: LiveTurn, messages: list[Message], rounds: int, metrics: Metrics, namespaces: Sequence[str] = ()
+    ) -> None:
         self._turn = turn
         self._log = log = turn.log
         self._messages = messages
         self._metrics = metrics
+        self._namespaces = frozenset(namespaces)
         self._partial_from = log.last_number
         self.rounds = rounds
 
@@ -76,6 +80,10 @@ class Attempt:
         if text.strip():
             parts.append(TextPart(text))
         return tuple(parts)
+
+    def drop_partial(self) -> None:
+        """Forget what was streamed of the message that is not finished: clients have been told to."""
+        self._partial_from = self._log.last_number
 
     def _take(self, batch: Sequence[RunEvent]) -> ErrorEvent | None:
         # All deltas of one kind that arrived together travel on as one event.
@@ -116,11 +124,18 @@ class Attempt:
                 self._messages.append(ToolResultMessage((ToolResultPart(call_id, name, parts, is_error),)))
                 publish(self._log, ToolFinished(call_id, name, shown_content(parts), is_error))
                 self._partial_from = self._log.last_number
+                self._count_call(name, is_error=is_error)
             case RetryEvent(message=message):
                 publish(self._log, Retry(message))
-                self._partial_from = self._log.last_number
+                self.drop_partial()
             case DoneEvent() | TextDelta() | ReasoningDelta() | ErrorEvent():
                 return
+
+    def _count_call(self, name: str, *, is_error: bool) -> None:
+        # Names are the model's: what it makes up must not make labels.
+        split = split_name(name)
+        namespace = split[0] if split is not None and split[0] in self._namespaces else "unknown"
+        self._metrics.tool_calls.labels(namespace, "error" if is_error else "ok").inc()
 
     def _take_message(self, message: AssistantMessage) -> None:
         if message.created_at is None:

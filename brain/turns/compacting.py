@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from brain.context.compaction import compact
 from brain.context.rounds import count_rounds
 from brain.errors import HandRunError
-from brain.turns.budget import estimate_parts, find_last_answer
+from brain.turns.budget import estimate_parts, estimate_prompt, find_last_answer
 from brain.turns.errors import TurnError
 from brain.turns.events import Compacted, publish
 from shared_protocol.instants import now_instant
@@ -28,6 +28,16 @@ MAX_REACTIVE: Final = 3
 """Compactions after an overflow within one turn: as configured, keeping one round, keeping none."""
 
 
+def next_keep_rounds(configured: int, preserved: int | None) -> int:
+    """Return how many rounds to keep after an overflow; ``preserved`` is what the compaction before kept, if there was one.
+
+    Fewer than before, down to none: to keep as many again would only summarise the summary.
+    """
+    if preserved is None:
+        return configured
+    return 1 if preserved > 1 else 0
+
+
 def needs_compaction(model: ChatModel, messages: Sequence[Message], new_parts: Sequence[ContentPart]) -> bool:
     """Whether to compact before the run (chat-domain §11 step 3).
 
@@ -40,8 +50,7 @@ def needs_compaction(model: ChatModel, messages: Sequence[Message], new_parts: S
         return False
     if last.meta.input_tokens > model.context_length * fraction:
         return True
-    expected = last.meta.input_tokens + last.meta.output_tokens + estimate_parts(new_parts)
-    return expected > model.context_length
+    return estimate_prompt(messages) + estimate_parts(new_parts) > model.context_length
 
 
 class Compactor:
@@ -53,6 +62,7 @@ class Compactor:
         self._run_model = run_model
         self._log = log
         self._reactive = 0
+        self._preserved: int | None = None
 
     async def compact_before_run(self, conversation: Conversation, new_parts: Sequence[ContentPart]) -> bool:
         """Compact if the history would be too long; whether it was done."""
@@ -78,9 +88,9 @@ class Compactor:
             # Only the new message is left: it would be summarised and then appended again, longer than before.
             raise overflow
         before = conversation.size()
-        keep_rounds = (self._run_model.config.compaction_keep_rounds, 1, 0)[self._reactive]
+        keep_rounds = next_keep_rounds(self._run_model.config.compaction_keep_rounds, self._preserved)
         self._reactive += 1
-        await self._compact(conversation, keep_rounds, "reactive")
+        self._preserved = await self._compact(conversation, keep_rounds, "reactive")
         conversation.ask()
         if conversation.size() >= before:
             raise TurnError(
@@ -88,7 +98,8 @@ class Compactor:
                 "and compacting it does not make it smaller. Shorten the message, or choose a model with a larger window."
             ) from overflow
 
-    async def _compact(self, conversation: Conversation, keep_rounds: int, reason: Literal["proactive", "reactive"]) -> None:
+    async def _compact(self, conversation: Conversation, keep_rounds: int, reason: Literal["proactive", "reactive"]) -> int:
         result = await compact(self._collector, self._compact_model, conversation.messages, keep_rounds, now_instant())
         conversation.accept(result)
         publish(self._log, Compacted(len(result.dropped), count_rounds(result.dropped), len(result.summary), reason))
+        return count_rounds(result.preserved)

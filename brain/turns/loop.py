@@ -124,6 +124,8 @@ class TurnLoop:
         Raises:
             StoppedError: it has said nothing.
         """
+        # After an overflow the message may have been asked again and not been injected yet.
+        self._conversation.stamp(now_instant())
         partial = () if self._attempt is None else self._attempt.partial_parts()
         messages = close_partial(self._conversation.messages, partial, self._model) if self._attempt is not None else None
         if messages is None:
@@ -155,6 +157,8 @@ class TurnLoop:
             version = await self._parts.memory.version()
             self._memory = msgspec.structs.replace(self._memory, version=version)
             publish(self._turn.log, Retry("The context was full: the conversation was compacted, and the answer starts again."))
+            if self._attempt is not None:
+                self._attempt.drop_partial()
 
     async def _perform(self, history: HarnessedHistory, tools: ToolProvider | None) -> ErrorEvent | None:
         minutes = self._parts.hand.run_timeout_minutes
@@ -168,8 +172,11 @@ class TurnLoop:
             raise TurnError(f"The run took longer than {minutes} minutes (hand.runTimeoutMinutes) and was ended.") from problem
 
     async def _perform_run(self, history: HarnessedHistory, tools: ToolProvider | None) -> ErrorEvent | None:
-        attempt = self._attempt = Attempt(self._turn, self._conversation.messages, self._rounds, self._parts.metrics)
-        with self._parts.registry.register(tools or self._parts.tooling.none, self._model) as run_id:
+        offered = self._parts.tooling.none if tools is None else tools
+        attempt = self._attempt = Attempt(
+            self._turn, self._conversation.messages, self._rounds, self._parts.metrics, offered.namespaces
+        )
+        with self._parts.registry.register(offered, self._model) as run_id:
             messages = await self._parts.images.scale(history.wire())
             body = encode_json(self._run_request(run_id, messages, with_tools=tools is not None))
             if len(body) > self._parts.run_request_bytes:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from shared_protocol.codec import encode_messages
 from shared_protocol.messages import AssistantMessage, Message, ToolCallPart, ToolResultMessage, UserMessage
 
 if TYPE_CHECKING:
     from brain.context.compaction import Compaction
     from brain.context.harness_xml import HarnessedHistory
+    from shared_protocol.instants import Instant
     from shared_protocol.messages import ContentPart
 
 
@@ -30,6 +33,15 @@ class Conversation:
         if not self._has_asked or newest is None or newest.parts != self._input_parts:
             self.messages.append(UserMessage(self._input_parts))
             self._has_asked = True
+
+    def stamp(self, now: Instant) -> None:
+        """Give the newest user message a time if it has none: what is stored needs one, injected or not."""
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            if isinstance(message, UserMessage):
+                if message.created_at is None:
+                    self.messages[index] = msgspec.structs.replace(message, created_at=now)
+                return
 
     def newest_user_message(self) -> UserMessage | None:
         """Return the last user message."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from brain.turns.injection import Recalled
 from shared_protocol.messages import AssistantMessage, Message, TextPart, Usage, UserMessage, text_of
 from shared_protocol.run import RunRequest
 from tests.fakes.hand import FakeHand, FakeRun, is_summary
 from tests.integration.turns.conftest import CHAT, Brain, Settings, model_config, names, run_brain
+
+pytestmark = pytest.mark.prefix_moves("compactions replace the oldest rounds")
 
 PREFIX = "CONTEXT COMPACTION: "
 
@@ -222,3 +227,63 @@ async def test_the_configured_number_of_rounds_is_kept(database_url: str, pool: 
         await brain.send("next")
         kept = min(keep, 4)
         assert len((await brain.load()).messages) == 1 + 2 * kept + 2
+
+
+async def test_a_second_attempt_drops_more_than_the_summary(database_url: str, pool: Any, hand: FakeHand) -> None:
+    async def tools_then_overflow(run: FakeRun) -> None:
+        await run.tool_round(("c1", "dice__roll", "{}"), text="A long thought about dice. " * 20)
+        await run.error("context_exhausted", "full")
+
+    async with run_brain(database_url, pool, hand, Settings(models=[model_config(compaction_keep_rounds=1)])) as brain:
+        await brain.create_chat(*rounds(4))
+        hand.scripts.extend([overflow, tools_then_overflow])
+        events = await brain.send("next")
+        assert names(events)[-1] == "done"
+        assert [event.data["rounds"] for event in events if event.name == "compaction"] == [4, 2]
+        assert asked(hand.chat_requests[-1]) == [f"{PREFIX}A short summary.", "next"]
+        assert await drops(brain) == [(1, 8, 4), (2, 4, 2)]
+
+
+async def test_what_cannot_be_made_smaller_is_told_as_a_full_window(database_url: str, pool: Any, hand: FakeHand) -> None:
+    async with run_brain(database_url, pool, hand, Settings(models=[model_config(compaction_keep_rounds=1)])) as brain:
+        await brain.create_chat(*rounds(4))
+        hand.scripts.extend([overflow] * 5)
+        events = await brain.send("next")
+    assert names(events)[-1] == "error"
+    assert "does not fit into the context window" in events[-1].data["message"]
+
+
+class StuckMemory:
+    """A memory whose version can be read once."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    async def version(self) -> str:
+        self.reads += 1
+        if self.reads > 1:
+            await asyncio.Event().wait()
+        return "1"
+
+    async def recall(self, messages: Sequence[Message]) -> Recalled:
+        del messages
+        return Recalled()
+
+
+async def test_a_stop_after_a_compaction_keeps_what_was_said(database_url: str, pool: Any, hand: FakeHand) -> None:
+    async def script(run: FakeRun) -> None:
+        await run.tool_round(("c1", "dice__roll", "{}"), text="A long thought about dice. " * 20)
+        await run.text("Half an answer")
+        await run.error("context_exhausted", "full")
+
+    hand.scripts.append(script)
+    async with run_brain(database_url, pool, hand, Settings(memory=StuckMemory())) as brain:
+        await brain.create_chat()
+        async with brain.sending("roll") as feed:
+            await feed.next("compaction")
+            await brain.http.post(f"/api/chats/{CHAT}/stop", json={"keepPartial": True})
+            assert names(await feed.rest())[-1] == "done"
+        summary, question, answer = (await brain.load()).messages
+    assert text_of(summary.parts).startswith(PREFIX)  # type: ignore[arg-type]
+    assert text_of(question.parts) == "roll"  # type: ignore[arg-type]
+    assert text_of(answer.parts) == "Half an answer"  # type: ignore[arg-type]
