@@ -38,7 +38,10 @@ _request_decoder = msgspec.json.Decoder(RunRequest)
 class FakeRun:
     """One run as a script sees it."""
 
-    def __init__(self, request: RunRequest, raw: bytes, response: web.StreamResponse, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, hand: FakeHand, request: RunRequest, raw: bytes, response: web.StreamResponse, session: aiohttp.ClientSession
+    ) -> None:
+        self.hand = hand
         self.request = request
         self.raw = raw
         self.cancelled = asyncio.Event()
@@ -124,6 +127,7 @@ class FakeHand:
 
     def __init__(self) -> None:
         self.scripts: deque[Script] = deque()
+        self.default: Script = default_script
         self.summary: str | Script = "A short summary."
         self.requests: list[RunRequest] = []
         self.runs: list[FakeRun] = []
@@ -145,7 +149,7 @@ class FakeHand:
         await response.prepare(request)
         await response.write(b": connected\n\n")
         assert self._session is not None
-        run = FakeRun(run_request, raw, response, self._session)
+        run = FakeRun(self, run_request, raw, response, self._session)
         self.runs.append(run)
         try:
             await self._play(run)
@@ -163,7 +167,7 @@ class FakeHand:
             else:
                 await self.summary(run)
         else:
-            await (self.scripts.popleft() if self.scripts else default_script)(run)
+            await (self.scripts.popleft() if self.scripts else self.default)(run)
 
     async def handle_health(self, _: web.Request) -> web.Response:
         return web.json_response({"ok": True})

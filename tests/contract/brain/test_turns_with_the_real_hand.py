@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,11 @@ import aiohttp
 import pytest
 
 from shared_protocol.messages import AssistantMessage, TextPart
-from tests.fakes.gateway import FakeGateway, Gate, Received, Reply, calls, chunk, refuses, running_gateway, says, sse
+from tests.fakes.gateway import FakeGateway, Gate, Reply, calls, chunk, refuses, running_gateway, says, sse
 from tests.fakes.hand import TOKEN, FakeHand
 from tests.integration.turns.conftest import CHAT, Brain, Settings, free_port, model_config, names, run_brain, text_of_events
 from tests.integration.turns.test_compaction import rounds
+from tests.prefix import check_between_turns, check_within_turn, prompt_of_gateway
 
 
 @dataclass
@@ -69,15 +70,6 @@ async def rig(database_url: str, pool: Any, *script: Reply, **model: Any) -> Asy
             yield Rig(brain, gateway, process)
 
 
-def prompts(requests: Sequence[Received]) -> list[list[Any]]:
-    """What each model call was asked, element by element: tools, then messages with the system prompt first."""
-    return [[*request.body.get("tools", []), *request.body["messages"]] for request in requests]
-
-
-def newest_question(prompt: list[Any]) -> int:
-    return max(index for index, element in enumerate(prompt) if element.get("role") == "user")
-
-
 async def test_an_answer_comes_through_both_processes(database_url: str, pool: Any) -> None:
     async with rig(database_url, pool, says("Hello from the gateway.")) as system:
         await system.brain.create_chat()
@@ -102,17 +94,16 @@ async def test_every_model_call_begins_with_the_one_before(database_url: str, po
         await system.brain.create_chat()
         for question in ("first", "second", "third"):
             assert names(await system.brain.send(question))[-1] == "done"
-        first, second, after_two, after_three, third = prompts(system.gateway.requests)
-        # Within a turn: each request begins with the whole of the one before.
-        assert after_two[: len(second)] == second
-        assert after_three[: len(after_two)] == after_two
-        # Between two turns: nothing before the previous question has changed.
-        for earlier, later in ((first, second), (after_three, third)):
-            fixed = newest_question(earlier)
-            assert later[:fixed] == earlier[:fixed]
-        # And what follows that question in the next turn is what the model itself was given back in this one.
-        question = newest_question(after_three)
-        assert third[question + 1 : len(after_three)] == after_three[question + 1 :]
+        first, second, after_two, after_three, third = (prompt_of_gateway(request.raw) for request in system.gateway.requests)
+        assert len(first.tools) == 2
+        check_within_turn([second, after_two, after_three])
+        check_between_turns(first, second)
+        check_between_turns(after_three, third)
+        # What follows that question in the next turn is what the model itself was given back in this one.
+        assert (
+            third.messages[after_three.question + 1 : len(after_three.messages)]
+            == after_three.messages[after_three.question + 1 :]
+        )
         assert len(system.brain.tools.calls) == 3
 
 

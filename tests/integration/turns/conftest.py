@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,7 @@ from shared_protocol.messages import AttachmentPart, Base64Content, Message
 from shared_protocol.sse import EventReader
 from shared_protocol.tools import ToolSpec
 from tests.fakes.hand import TOKEN, FakeHand
+from tests.prefix import RECORDING, record
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -59,6 +60,7 @@ class DiceTools:
         self.calls: list[tuple[str, str]] = []
         self.release = asyncio.Event()
         self.budget = 0
+        self.extra: tuple[ToolSpec, ...] = ()
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ class DiceTools:
 
     async def list_tools(self) -> tuple[ToolSpec, ...]:
         schema = msgspec.Raw(b'{"type":"object","properties":{"sides":{"type":"integer"}}}')
-        return (ToolSpec("dice__roll", "Rolls a die", schema), ToolSpec("dice__wait", "Waits", schema))
+        return (ToolSpec("dice__roll", "Rolls a die", schema), ToolSpec("dice__wait", "Waits", schema), *self.extra)
 
     def select(self, whitelist: Sequence[str]) -> ToolProvider:
         return WhitelistedTools(self, whitelist) if whitelist else self
@@ -282,6 +284,7 @@ async def run_brain(
             ),
         )
         turns = await stack.enter_async_context(open_turn_service(parts, locks, address=address))
+        record(client, turns)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         forwarder = TurnForwarder(session, turns)
         personas = PersonaService(pool, ("dice", "gsg"))
@@ -337,6 +340,15 @@ async def serve(app: Any, port: int) -> AsyncGenerator[None]:
     finally:
         server.should_exit = True
         await task
+
+
+@pytest.fixture(autouse=True)
+def prefix_contract(request: pytest.FixtureRequest) -> Generator[None]:
+    """Every recorded run keeps the prompt's prefix, unless the test says why not (``prefix_moves``)."""
+    RECORDING.clear()
+    yield
+    if request.node.get_closest_marker("prefix_moves") is None:
+        RECORDING.check()
 
 
 @pytest.fixture

@@ -1,25 +1,22 @@
-"""The prefix contract (issue 4 item 4): model servers reuse a prompt only up to its first changed byte.
-
-Within a turn every request begins with the elements of the one before. Between two turns nothing before the previous turn's
-newest user message changes. Compared element by element over the serialised system prompt, tools and messages.
-"""
+"""The prefix contract over recorded turns: what stays, and what each marked operation moves (the rules are in ``tests.prefix``)."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from brain.context.harness_xml import EntitySubject as Subject
 from brain.context.harness_xml import EntityView, NoteView
 from brain.turns.injection import Recalled
 from shared_protocol.codec import encode_json
 from shared_protocol.messages import TextPart, UserMessage
-from shared_protocol.run import RunRequest
+from shared_protocol.tools import ToolSpec
 from tests.fakes.hand import FakeHand, FakeRun
 from tests.integration.turns.conftest import CHAT, Settings, model_config, names, run_brain
-
-Prompt = list[bytes]
+from tests.prefix import Prompt, check_between_turns, check_marked, check_within_turn, prompt_of_run
 
 
 class ChangingMemory:
@@ -40,86 +37,176 @@ class ChangingMemory:
 
 
 class Recorder:
-    """Notes the whole prompt of each model call of the recorded turns, tools included."""
+    """Notes the prompt that each turn starts with, tools included."""
 
     def __init__(self) -> None:
-        self.turns: list[list[Prompt]] = []
+        self.prompts: list[Prompt] = []
 
-    def script(self, tool_rounds: int) -> Any:
+    def script(self, tool_rounds: int = 0) -> Any:
         async def play(run: FakeRun) -> None:
-            calls: list[Prompt] = []
-            self.turns.append(calls)
-            tools = [encode_json(tool) for tool in await run.list_tools()]
-            calls.append(prompt_of(run.request, tools))
-            for number in range(tool_rounds):
-                await run.tool_round((f"c{len(self.turns)}-{number}", "dice__roll", "{}"))
-            await run.answer(f"answer {len(self.turns)}")
+            self.prompts.append(prompt_of_run(run.request, await run.list_tools()))
+            number = len(self.prompts)
+            for index in range(tool_rounds):
+                await run.tool_round((f"c{number}-{index}", "dice__roll", "{}"))
+            await run.answer(f"answer {number}")
 
         return play
 
 
-def prompt_of(request: RunRequest, tools: list[bytes]) -> Prompt:
-    return [(request.system_prompt or "").encode(), *tools, *(encode_json(message) for message in request.messages)]
+async def overflow(run: FakeRun) -> None:
+    await run.error("context_exhausted", "full")
 
 
-def newest_question(prompt: Prompt) -> int:
-    return max(index for index, element in enumerate(prompt) if element.startswith(b'{"role":"user"'))
+@pytest.fixture
+def recorder(hand: FakeHand) -> Recorder:
+    """Plays its script for every run of the test that has no other."""
+    recorder = Recorder()
+    hand.default = recorder.script()
+    return recorder
 
 
 @pytest.mark.parametrize("persona", [0, 1])
 async def test_no_turn_changes_what_came_before_the_last_question(
-    database_url: str, pool: Any, hand: FakeHand, persona: int
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder, persona: int
 ) -> None:
-    recorder = Recorder()
     async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
         await brain.create_chat()
         for rounds in (0, 2, 0, 1, 3):
             hand.scripts.append(recorder.script(rounds))
             assert names(await brain.send(f"question after {rounds}", personaId=persona))[-1] == "done"
-    previous: Prompt | None = None
-    for (prompt,) in recorder.turns:
-        if previous is not None:
-            fixed = newest_question(previous)
-            assert prompt[:fixed] == previous[:fixed]
-            assert prompt[fixed] != previous[fixed], "the injection has become an anchor"
-        previous = prompt
+    assert len(recorder.prompts) == 5
+    for earlier, later in pairwise(recorder.prompts):
+        check_between_turns(earlier, later)
+        assert later.messages[earlier.question] != earlier.messages[earlier.question], "the injection has become an anchor"
 
 
-async def test_the_run_continues_the_prompt_it_started_with(database_url: str, pool: Any, hand: FakeHand) -> None:
+async def test_the_run_continues_the_prompt_it_started_with(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
+) -> None:
     """The brain sends one request per run; what it stores of the run is, byte for byte, what the hand appended."""
-    recorder = Recorder()
     async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
         await brain.create_chat()
-        hand.scripts.extend([recorder.script(2), recorder.script(0)])
+        hand.scripts.append(recorder.script(2))
         await brain.send("one")
         await brain.send("two")
         stored = (await brain.load()).messages
-    first, second = (turn[0] for turn in recorder.turns)
-    question = newest_question(first)
-    appended = second[question + 1 : newest_question(second)]
-    assert appended == [encode_json(message) for message in stored[1:6]]
+    first, second = recorder.prompts
+    appended = second.messages[first.question + 1 : second.question]
+    assert appended == tuple(encode_json(message) for message in stored[1:6])
 
 
 @pytest.mark.prefix_moves("a reactive compaction replaces the oldest rounds and refreshes the injection")
-async def test_a_compaction_moves_the_prefix_behind_the_system_prompt_and_tools(
-    database_url: str, pool: Any, hand: FakeHand
+async def test_a_reactive_compaction_moves_only_the_messages(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
 ) -> None:
-    recorder = Recorder()
-
-    async def overflow(run: FakeRun) -> None:
-        await run.error("context_exhausted", "full")
-
     async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
         await brain.create_chat()
         for _ in range(3):
-            hand.scripts.append(recorder.script(0))
             await brain.send("a question that is long enough to be worth a summary " * 20)
-        hand.scripts.extend([overflow, recorder.script(0)])
-        events = await brain.send("next")
-        assert "compaction" in names(events)
-    before, after = recorder.turns[-2][0], recorder.turns[-1][0]
-    assert after[:3] == before[:3]
-    assert after[3] != before[3]
+        hand.scripts.append(overflow)
+        assert "compaction" in names(await brain.send("next"))
+    before, after = recorder.prompts[-2:]
+    check_marked("compaction", before, after)
+    assert after.messages[0] != before.messages[0]
+    # And from then on the new prefix stays.
+    async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
+        await brain.send("after it")
+    check_between_turns(*recorder.prompts[-2:])
+
+
+@pytest.mark.prefix_moves("a proactive compaction replaces the oldest rounds")
+async def test_a_proactive_compaction_moves_only_the_messages(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
+) -> None:
+    long = "a question that is long enough to be worth a summary " * 20
+
+    async def full(run: FakeRun) -> None:
+        recorder.prompts.append(prompt_of_run(run.request, await run.list_tools()))
+        await run.answer("answer", input_tokens=90_000)
+
+    async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
+        await brain.create_chat()
+        await brain.send(long)
+        await brain.send(long)
+        hand.scripts.append(full)
+        await brain.send(long)
+        assert "compaction" in names(await brain.send("next"))
+        await brain.send("after it")
+    check_marked("compaction", *recorder.prompts[-3:-1])
+    check_between_turns(*recorder.prompts[-2:])
+
+
+@pytest.mark.prefix_moves("replaceFrom cuts the history")
+async def test_a_truncation_moves_nothing_before_the_cut(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
+) -> None:
+    async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
+        await brain.create_chat()
+        for question in ("one", "two", "three"):
+            await brain.send(question)
+        await brain.send("another two", replaceFrom=2)
+    check_marked("truncation", *recorder.prompts[-2:], kept_messages=2)
+    assert len(recorder.prompts[-1].messages) == 3
+
+
+@pytest.mark.prefix_moves("another persona has another system prompt and other tools")
+async def test_another_persona_moves_the_prefix_and_so_does_the_way_back(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
+) -> None:
+    async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
+        await brain.create_chat()
+        for persona in (0, 1, 0, 0):
+            await brain.send("question", personaId=persona)
+    first, other, back, last = recorder.prompts
+    check_marked("persona", first, other)
+    check_marked("persona", other, back)
+    check_between_turns(first, back)
+    check_between_turns(back, last)
+
+
+async def test_another_model_gets_the_same_prompt(database_url: str, pool: Any, hand: FakeHand, recorder: Recorder) -> None:
+    settings = Settings(models=[model_config(), model_config("other")], memory=ChangingMemory())
+    async with run_brain(database_url, pool, hand, settings) as brain:
+        await brain.create_chat()
+        await brain.send("one")
+        await brain.send("two", model="gw/other")
+    check_between_turns(*recorder.prompts)
+
+
+async def test_a_tool_that_comes_or_goes_moves_the_tools_alone(
+    database_url: str, pool: Any, hand: FakeHand, recorder: Recorder
+) -> None:
+    async with run_brain(database_url, pool, hand, Settings(memory=ChangingMemory())) as brain:
+        await brain.create_chat()
+        await brain.send("one")
+        brain.tools.extra = (ToolSpec("dice__loaded", "Cheats", Raw(b"{}")),)
+        await brain.send("two")
+    before, after = recorder.prompts
+    check_marked("tools", before, after)
+    assert after.messages[: before.question] == before.messages[: before.question]
+
+
+def test_the_check_notices_every_kind_of_change() -> None:
+    """A contract whose check cannot fail is none."""
+    base = Prompt(
+        b"system", (b"tool a", b"tool b"), (b'{"role":"user","x":1}', b'{"role":"assistant"}', b'{"role":"user","x":2}')
+    )
+    longer = base._replace(messages=(*base.messages, b'{"role":"assistant"}', b'{"role":"user","x":3}'))
+    check_between_turns(base, longer)
+    check_within_turn([base, base._replace(messages=(*base.messages, b"more"))])
+    for changed in (
+        longer._replace(system=b"System"),
+        longer._replace(tools=(b"tool b", b"tool a")),
+        longer._replace(tools=(b"tool a",)),
+        longer._replace(messages=(b'{"role":"user","x":9}', *longer.messages[1:])),
+        longer._replace(messages=longer.messages[1:]),
+        base._replace(messages=base.messages[:1]),
+    ):
+        with pytest.raises(AssertionError):
+            check_between_turns(base, changed)
+    for moved in (longer._replace(messages=(*base.messages[:2], b"else")), longer._replace(tools=())):
+        with pytest.raises(AssertionError):
+            check_within_turn([base, moved])
 
 
 async def test_the_system_prompt_has_no_clock_in_it(database_url: str, pool: Any, hand: FakeHand) -> None:
