@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from brain.chats.service import ChatService
 from brain.db.pools import open_pool
+from brain.errors import ChatBusyError
+from brain.jobs.queue import enqueue_snapshot
 from brain.turns import queries
-from brain.turns.service import STALE_SECONDS
-from shared_protocol.messages import AssistantMessage, TextPart
+from brain.turns.service import STALE_SECONDS, find_live_chats
+from shared_protocol.messages import AssistantMessage, TextPart, text_of
 from tests.fakes.hand import FakeHand, FakeRun
 from tests.integration.turns.conftest import CHAT, Brain, EventFeed, Settings, free_port, names, run_brain
+from tests.integration.turns.test_compaction import rounds
 
 SSE = {"accept": "text/event-stream"}
 
@@ -157,3 +161,41 @@ async def test_deleting_the_chat_removes_its_row_and_grants(brain: Brain) -> Non
         await conn.execute("DELETE FROM chats")
     assert await brain.rows("SELECT * FROM live_turns") == []
     assert await brain.rows("SELECT * FROM tool_grants") == []
+
+
+async def test_a_turn_whose_lock_was_lost_never_overwrites_the_answer_of_another_brain(brain: Brain, other: Brain) -> None:
+    gate = asyncio.Event()
+
+    async def script(run: FakeRun) -> None:
+        await run.text("late")
+        await gate.wait()
+        await run.message(TextPart("late"))
+        await run.done()
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    async with brain.sending("first") as feed:
+        await feed.next("text")
+        # At this moment a second brain may take the chat, whatever the first one still believes.
+        session = brain.locks._session
+        assert session is not None
+        await brain.rows(f"SELECT pg_terminate_backend({session.info.backend_pid})")
+        assert names(await other.send("second"))[-1] == "done"
+        gate.set()
+        assert names(await feed.rest())[-1] == "error"
+    stored = (await brain.load()).messages
+    assert [text_of(message.parts) for message in stored] == ["second", "Hello there."]  # type: ignore[arg-type]
+    assert await brain.rows("SELECT * FROM live_turns") == []
+
+
+@pytest.mark.parametrize("edit", ["delete", "truncate"])
+async def test_a_chat_that_is_answered_elsewhere_is_not_edited(brain: Brain, other: Brain, edit: str) -> None:
+    chats = ChatService(other.pool, other.store, other.locks, enqueue=enqueue_snapshot, live=find_live_chats)
+    await brain.create_chat(*rounds(2))
+    brain.hand.scripts.append(waiting)
+    async with brain.sending() as feed:
+        await feed.next("text")
+        with pytest.raises(ChatBusyError):
+            await (chats.delete(CHAT) if edit == "delete" else chats.truncate(CHAT, 2))
+    await brain.idle()
+    assert len((await brain.load()).messages) == 4
