@@ -15,7 +15,7 @@ from brain.db.migrate import MigrationError, pending_migrations
 from brain.local.plan import LOOPBACK
 from brain.probes import queries
 from brain.probes.probe import Measurement, probe_chat_model, probe_client, probe_embedding_model
-from brain.probes.verdict import chat_disagreements, embedding_disagreements
+from brain.probes.verdict import chat_disagreements, embedding_disagreements, weak_roles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,8 +55,8 @@ async def examine(config: Config, database_url: str, *, is_running: bool, local_
     async with probe_client() as client:
         async for finding in _examine_models(client, catalog, measurements):
             yield finding
-    for finding in _examine_roles(config, build_catalog(config.providers)):
-        yield finding
+    for key, text in weak_roles(config, build_catalog(config.providers)).items():
+        yield Finding("note", key, text)
     if database_works:
         await _store(database_url, measurements)
 
@@ -140,19 +140,6 @@ def _describe(measured: Measurement) -> str:
         if value is not None:
             words.append(f"{name} {'yes' if value else 'no'}")
     return ", ".join(words) or "answers"
-
-
-def _examine_roles(config: Config, catalog: Catalog) -> list[Finding]:
-    eltm = config.memory.eltm
-    weak = {
-        "memory.eltm.writerModel": (eltm.writer_model, "memories are written from a plan instead of by tools"),
-        "agent.investigator.model": (config.agent.investigator.model, "the tool gsg__investigate is not offered"),
-    }
-    return [
-        Finding("note", key, f"{model_id} has no tool_calls: {effect}")
-        for key, (model_id, effect) in weak.items()
-        if (model := catalog.find_chat_model(model_id)) is not None and not model.can("tool_calls")
-    ]
 
 
 async def _store(url: str, measurements: dict[str, Measurement]) -> None:

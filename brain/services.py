@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import aiohttp
 import msgspec
+import structlog
 
 from brain.api.forwarding import TurnForwarder
 from brain.api.health import HealthChecks
@@ -24,9 +25,11 @@ from brain.config.models import Config
 from brain.db.pools import open_pool
 from brain.jobs.queue import enqueue_snapshot
 from brain.memory.assembly import MemoryParts, build_memory
+from brain.memory.embeddings import EmbeddingCheck
 from brain.observability.metrics import Metrics
 from brain.personas.service import PersonaService
 from brain.probes.queries import find_measurements
+from brain.probes.verdict import boot_warnings
 from brain.runs.client import HandClient, open_hand_client
 from brain.runs.oneshot import RunCollector
 from brain.runs.registry import RunRegistry
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
     from brain.probes.probe import Measurement
+
+logger = structlog.get_logger(__name__)
 
 POOL_TIMEOUT_S = 5.0
 """How long a request waits for a connection before it is told that the database does not answer."""
@@ -130,6 +135,8 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
         await stack.enter_async_context(_running(memory.replays.run(), "replay"))
         async with pool.connection() as conn:
             measured = await find_measurements(conn)
+        for warning in boot_warnings(config, catalog, measured):
+            logger.warning("a model is not what its work asks for", detail=warning)
         yield Services(
             config=config,
             catalog=catalog,
@@ -145,7 +152,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             titles=TitleGenerator(pool, store, collector, title_model, config.title.last_n_round),
             search=ChatSearch(pool),
             personas=PersonaService(pool, chat_tools.namespaces),
-            health=HealthChecks(pool, config.database.url, hand),
+            health=HealthChecks(pool, config.database.url, hand, EmbeddingCheck(memory.spaces.current)),
             memory=memory,
             turns=turns,
             forwarder=TurnForwarder(session, turns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import psycopg
@@ -15,6 +16,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from brain.db.migrate import pending_migrations
+from brain.jobs.service import JobService
 from brain.observability.metrics import CONTENT_TYPE, Metrics
 from brain.runs.client import HandClient
 
@@ -122,7 +124,14 @@ class MetricsController(Controller):
         self,
         metrics: NamedDependency[Metrics],
         pool: NamedDependency[AsyncConnectionPool[AsyncConnection]],
+        jobs: NamedDependency[JobService],
     ) -> Response[bytes]:
-        """Return all figures."""
+        """Return all figures; those of the queue stay as they were while the database does not answer."""
         metrics.observe_pool(pool)
+        with suppress(psycopg.Error, PoolTimeout, PoolClosed):
+            queue = await jobs.figures()
+            metrics.observe_queue(
+                {"waiting": queue.waiting, "running": queue.running, "retrying": queue.retrying, "parked": queue.parked},
+                queue.oldest_age_seconds,
+            )
         return Response(metrics.render(), media_type=CONTENT_TYPE)

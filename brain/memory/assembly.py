@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import structlog
-
 from brain.errors import InvalidInputError
 from brain.jobs.queue import JobQueue, queue_policy
 from brain.jobs.service import JobService
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from brain.runs.client import HandClient
     from brain.runs.oneshot import RunCollector
     from brain.tools.assembly import ToolSets
-
-logger = structlog.get_logger(__name__)
 
 ELTM_NAMESPACE = "eltm"
 
@@ -165,7 +161,6 @@ def _build_investigator(
     tools = tool_sets.for_investigator(eltm_tools)
     model = catalog.get_chat_model(settings.model)
     if not model.can("tool_calls"):
-        logger.warning("the sub-agent is off: its model is not configured with tool_calls", model=model.id)
         return None
     return Investigator(collector, model, tools, max_rounds=settings.max_rounds)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -11,7 +13,7 @@ from brain.errors import HandRunError, UpstreamError
 from shared_protocol.embed import EmbedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from brain.catalog import EmbeddingModel
     from brain.runs.client import HandClient
@@ -25,6 +27,8 @@ EMBED_TIMEOUT_MS: Final = 60_000
 EMBED_ATTEMPTS: Final = 3
 """A write or a chat waits for it, so it gives up where a run would go on retrying."""
 INPUT_TYPE: Final = "input_type"
+CHECK_SECONDS: Final = 3.0
+CHECK_KEPT_SECONDS: Final = 60.0
 
 
 class EmbeddingError(UpstreamError):
@@ -127,6 +131,33 @@ class HandEmbedder:
         if properties is None or INPUT_TYPE not in properties:
             return properties
         return {**properties, INPUT_TYPE: Raw(msgspec.json.encode(kind))}
+
+
+class EmbeddingCheck:
+    """Whether a model embeds. Orchestrators ask every few seconds, and each answer may cost money: one counts for a while."""
+
+    def __init__(self, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
+        self._embedder = embedder
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._works = False
+        self._asked_at: float | None = None
+
+    async def __call__(self) -> bool:
+        """Return what was found, at most ``CHECK_KEPT_SECONDS`` ago."""
+        async with self._asking:
+            if self._asked_at is None or self._clock() - self._asked_at >= CHECK_KEPT_SECONDS:
+                self._works = await self._ask()
+                self._asked_at = self._clock()
+            return self._works
+
+    async def _ask(self) -> bool:
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._embedder.embed_texts(["ready"], "query")
+        except (EmbeddingError, TimeoutError):
+            return False
+        return True
 
 
 def check_vectors(vectors: Sequence[Sequence[float]], count: int, dimensions: int) -> None:

@@ -142,9 +142,12 @@ async def test_unknown_paths_and_methods_have_the_error_body(api: Api, method: s
 
 async def test_readiness_tells_what_is_missing(api: Api) -> None:
     good = await api.http.get("/api/health/ready")
-    assert good.json() == {"ok": True, "checks": {"database": True, "migrations": True, "hand": True, "embedding": None}}
-    assert (await api.http.get("/metrics")).text.startswith("# HELP daapu_")
+    assert good.json() == {"ok": True, "checks": {"database": True, "migrations": True, "hand": True, "embedding": False}}
+    figures = (await api.http.get("/metrics")).text
+    assert figures.startswith("# HELP daapu_")
+    assert 'daapu_queue_depth{state="waiting"} 0.0' in figures
     await api.services.pool.close()
+    assert (await api.http.get("/metrics")).status_code == 200
     bad = await api.http.get("/api/health/ready")
     assert bad.status_code == 503
     assert bad.json()["checks"]["database"] is False

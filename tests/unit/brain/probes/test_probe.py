@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import structlog
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
@@ -12,8 +13,10 @@ from brain.catalog import Catalog, ChatModel, EmbeddingModel, build_catalog
 from brain.config.models import ChatModelConfig, EmbeddingModelConfig, ProviderConfig
 from brain.probes.probe import Measurement, probe_chat_model, probe_client, probe_embedding_model
 from brain.probes.queries import find_measurements, store_measurement
-from brain.probes.verdict import chat_disagreements, embedding_disagreements
+from brain.probes.verdict import boot_warnings, chat_disagreements, embedding_disagreements
 from tests.fakes.model_server import model_server
+from tests.integration.api.conftest import open_api
+from tests.integration.tools.test_assembly import make_config
 
 
 def catalog(address: str, *capabilities: str, window: int = 4096) -> Catalog:
@@ -112,6 +115,32 @@ def test_agreement_is_silent() -> None:
         chat_disagreements(model, Measurement(reachable=True, context_length=9000, tool_calls=True, structured_output=False))
         == []
     )
+
+
+def test_the_start_warns_of_weak_roles_and_of_disagreements() -> None:
+    config = make_config()
+    models = build_catalog(config.providers)
+    weak = [
+        "memory.eltm.writerModel: p/m has no tool_calls: memories are written from a plan instead of by tools",
+        "agent.investigator.model: p/m has no tool_calls: the tool gsg__investigate is not offered",
+    ]
+    assert boot_warnings(config, models, {}) == weak
+    assert boot_warnings(config, models, {"p/m": Measurement(reachable=False, error="down then")}) == weak
+    assert boot_warnings(config, models, {"p/m": Measurement(reachable=True, context_length=500, tool_calls=True)}) == [
+        *weak,
+        "p/m: contextLength is 1000, the server was started with 500: lower it or start it with more",
+        "p/m: tool calls work: add 'tool_calls' to capabilities",
+    ]
+
+
+async def test_the_start_says_its_warnings_in_the_log(database_url: str) -> None:
+    async with await AsyncConnection.connect(database_url, autocommit=True) as conn:
+        await store_measurement(conn, "gw/e", Measurement(reachable=True, dimensions=3))
+    with structlog.testing.capture_logs() as logs:
+        async with open_api(database_url):
+            pass
+    told = [entry["detail"] for entry in logs if entry["log_level"] == "warning" and "detail" in entry]
+    assert [text.partition(":")[0] for text in told] == ["memory.eltm.writerModel", "agent.investigator.model", "gw/e"]
 
 
 async def test_the_newest_measurement_of_a_model_is_kept(pool: AsyncConnectionPool[AsyncConnection]) -> None:
