@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _TOKEN_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-_WAIT_BUCKETS_S: Final = (0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 
 
 class Metrics:
@@ -40,24 +41,17 @@ class Metrics:
         self.queue_depth: Final = Gauge("daapu_queue_depth", "Extraction jobs by state.", ["state"], registry=self.registry)
         """States: ``waiting``, ``running``, ``retrying``, ``parked``."""
         self.queue_oldest_age: Final = Gauge(
-            "daapu_queue_oldest_age_seconds", "Age of the oldest extraction job that is due.", registry=self.registry
+            "daapu_queue_oldest_age_seconds", "Age of the oldest extraction job.", registry=self.registry
         )
-        self.extractions: Final = Counter(
-            "daapu_extractions", "Extractions by the rung of the ladder that gave the answer.", ["rung"], registry=self.registry
-        )
-        """Rungs: ``schema``, ``object``, ``text``, ``failed``."""
         self.tool_calls: Final = Counter(
             "daapu_tool_calls", "Tool calls by namespace and outcome.", ["namespace", "outcome"], registry=self.registry
         )
-        """Outcomes: ``ok``, ``error``, ``fatal``, ``denied``."""
+        """Tool calls of chats. Outcomes: ``ok``, ``error``; a name that no tool has counts under ``unknown``."""
         self.degraded: Final = Counter(
             "daapu_memory_degraded",
             "Turns that were answered without some memory, by reason.",
             ["reason"],
             registry=self.registry,
-        )
-        self.pool_wait: Final = Histogram(
-            "daapu_pool_wait_seconds", "Wait for a database connection.", buckets=_WAIT_BUCKETS_S, registry=self.registry
         )
         self._pool_waiting: Final = Gauge(
             "daapu_pool_requests_waiting", "Requests that wait for a connection now.", ["pool"], registry=self.registry
@@ -69,6 +63,12 @@ class Metrics:
         stats = pool.get_stats()
         self._pool_waiting.labels(pool.name).set(stats.get("requests_waiting", 0))
         self._pool_size.labels(pool.name).set(stats.get("pool_size", 0))
+
+    def observe_queue(self, jobs: Mapping[str, int], oldest_age_seconds: float) -> None:
+        """Take the figures of the extraction queue over: jobs by state, and the age of the oldest."""
+        for state, count in jobs.items():
+            self.queue_depth.labels(state).set(count)
+        self.queue_oldest_age.set(oldest_age_seconds)
 
     def render(self) -> bytes:
         """Return all figures in the text format of Prometheus."""

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from PIL import Image
 
+from brain.turns.injection import Recalled
 from shared_protocol.messages import AssistantMessage, AttachmentPart, Base64Content, TextPart, ToolCallPart, UserMessage
 from shared_protocol.run import TextDelta, ToolCallEvent, ToolResultEvent
 from tests.fakes.hand import FakeHand, FakeRun
@@ -226,6 +227,28 @@ async def test_a_run_is_ended_by_its_time_limit(database_url: str, pool: Any, ha
     assert "runTimeoutMinutes" in events[-1].data["message"]
 
 
+class DegradedMemory:
+    """A memory that cannot be searched now."""
+
+    async def version(self) -> str:
+        return "7"
+
+    async def recall(self, messages: Any) -> Recalled:
+        del messages
+        return Recalled(degraded="memory search failed")
+
+
+async def test_a_turn_goes_on_without_memories_and_says_so(database_url: str, pool: Any, hand: FakeHand) -> None:
+    async with run_brain(database_url, pool, hand, Settings(memory=DegradedMemory())) as brain:
+        await brain.create_chat()
+        events = await brain.send()
+        assert names(events)[-1] == "done"
+        (told,) = (event.data for event in events if event.name == "memory")
+        assert told == {"notes": [], "entities": [], "degraded": "memory search failed"}
+        assert (await brain.load()).eltm_version == "7"
+        assert await brain.rows("SELECT degraded FROM turn_memories") == [("memory search failed",)]
+
+
 async def test_a_corrupt_chat_is_an_error_event(brain: Brain) -> None:
     await brain.create_chat()
     async with brain.pool.connection() as conn:
@@ -346,6 +369,19 @@ async def test_nothing_stays_behind_a_finished_turn(brain: Brain) -> None:
     await brain.idle()
     assert await brain.rows("SELECT * FROM live_turns") == []
     assert brain.registry._runs == {}
+
+
+async def test_tool_calls_are_counted_by_namespace_but_not_by_names_the_model_made_up(brain: Brain) -> None:
+    async def script(run: FakeRun) -> None:
+        await run.tool_round(("c1", "dice__roll", "{}"), ("c2", "dice__broken", "{}"), ("c3", "made_up__name", "{}"))
+        await run.answer("ok")
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    await brain.send()
+    figures = brain.turns._parts.metrics.render().decode()
+    for labels in ('namespace="dice",outcome="ok"', 'namespace="dice",outcome="error"', 'namespace="unknown",outcome="ok"'):
+        assert f"daapu_tool_calls_total{{{labels}}} 1.0" in figures
 
 
 async def test_turns_are_counted_by_outcome(brain: Brain) -> None:
