@@ -20,7 +20,7 @@ from brain.config.rules import drop_disabled_tools, rule_problems
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from brain.config.schema import JsonObject
+    from brain.config.schema import Json, JsonObject
 
 DEFAULT_FILE: Final = Path("config.jsonc")
 _decode = msgspec.json.Decoder(Config).decode
@@ -57,12 +57,26 @@ def check(data: JsonObject, environ: Mapping[str, str], *, source: str) -> Confi
     """
     data = copy.deepcopy(data)
     problems = apply_environment(data, environ)
+    _make_whole(data)
     drop_disabled_tools(data)
     problems += schema_problems(data)
     problems += rule_problems(data)
     if problems:
         raise ConfigError(source, sorted(set(problems)))
     return _with_plain_url(_decode(msgspec.json.encode(data)))
+
+
+def _make_whole(node: Json) -> None:
+    """Turn numbers such as ``8080.0`` and ``1e5`` into the whole numbers that they are to JSON Schema, in place.
+
+    What is sent on as it stands (``additionalProperties``) keeps its spelling.
+    """
+    entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in list(entries):
+        if isinstance(value, float) and value.is_integer():
+            cast("dict[str | int, Json]", node)[key] = int(value)
+        elif key != "additionalProperties":
+            _make_whole(value)
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:

@@ -134,6 +134,18 @@ async def test_the_body_is_checked_in_order(api: Api) -> None:
     assert await api.run_sql("SELECT count(*) FROM chats") == [(0,)]
 
 
+async def test_bytes_that_are_no_text_are_400_wherever_they_stand(api: Api) -> None:
+    messages = [user(), assistant("", call(args={"a": "MARK"}), finish="tool_calls"), result(), assistant("MARK")]
+    body = json.dumps({"title": "x", "messages": messages, "unknown": "MARK"}).encode()
+    places = body.split(b"MARK")
+    for number in range(1, 3):
+        broken = b"MARK".join(places[:number]) + b"\xff" + b"MARK".join(places[number:])
+        answer = await api.http.post("/api/chats/import", content=broken, headers=JSON_TYPE)
+        assert answer.status_code == 400, number
+        assert answer.json()["error"]
+    assert await api.run_sql("SELECT count(*) FROM chats") == [(0,)]
+
+
 async def test_what_is_allowed_is_stored_as_it_came(api: Api) -> None:
     allowed: list[list[Any]] = [
         [],

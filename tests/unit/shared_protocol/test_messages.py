@@ -44,6 +44,18 @@ def test_args_keep_order_and_literals_whatever_they_hold(args):
     assert encode_messages(decode_messages(wire)) == wire
 
 
+@pytest.mark.parametrize(
+    "args", [b"[]", b"1", b"null", b'{"a":"\xff"}', b'{"a":"\\x"}', b'{"a":01}', b"{a:1}", b'{"a":1,}', b'{"\xed\xa0\x80":1}']
+)
+def test_args_that_are_no_json_object_in_utf8_are_refused(args):
+    wire = (
+        b'[{"role":"assistant","parts":[{"type":"tool_call","id":"c","tool":"t__x","args":%b}],'
+        b'"meta":{"inputTokens":0,"outputTokens":0,"totalTokens":0},"finishReason":"tool_calls"}]' % args
+    )
+    with pytest.raises(msgspec.DecodeError):
+        decode_messages(wire)
+
+
 def test_white_space_and_unknown_keys_are_dropped():
     wire = b'[ {"parts" : [ {"text":"a","type":"text","x":1} ], "role":"user", "y":{} } ]'
     assert encode_messages(decode_messages(wire)) == b'[{"role":"user","parts":[{"type":"text","text":"a"}]}]'
