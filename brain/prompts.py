@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import msgspec
 
 _VERSION_MARK: Final = "version:"
+_FIELD: Final = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
 class PromptFileError(Exception):
@@ -27,13 +29,11 @@ class Prompt(msgspec.Struct, frozen=True):
         Raises:
             KeyError: the text names a field that the struct does not have, or the other way round.
         """
-        text = self.text
-        for name in values.__struct_fields__:
-            marker = "{{" + name + "}}"
-            if marker not in text:
-                raise KeyError(f"prompt {self.version!r} has no place for {name!r}")
-            text = text.replace(marker, str(getattr(values, name)))
-        return text
+        fields, named = set(values.__struct_fields__), set(_FIELD.findall(self.text))
+        if fields != named:
+            raise KeyError(f"prompt {self.version!r} has places for {sorted(named)}, and is given {sorted(fields)}")
+        # In one pass: what is filled in may look like a place itself.
+        return _FIELD.sub(lambda match: str(getattr(values, match[1])), self.text)
 
 
 @cache
