@@ -144,6 +144,7 @@ class RunCollector:
     async def _perform(self, stage: str, request: RunRequest) -> CollectedRun:
         collected: list[Message] = []
         error: ErrorEvent | None = None
+        failure: BaseException | None = None
         try:
             async with aclosing(self._client.run(request)) as events:
                 async for event in events:
@@ -156,6 +157,9 @@ class RunCollector:
                             error = event
                         case _:  # deltas, calls, retries and done carry nothing that the messages do not hold
                             continue
+        except BaseException as problem:
+            failure = problem
+            raise
         finally:
-            self._trace.record(stage, request, collected, error)
+            self._trace.record(stage, request, collected, failure or error)
         return CollectedRun(tuple(collected), error)

@@ -22,8 +22,10 @@ class RunTrace:
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
 
-    def record(self, stage: str, request: RunRequest, transcript: Sequence[Message], error: ErrorEvent | None) -> None:
-        """Log one run: system prompt, input, transcript, error."""
+    def record(
+        self, stage: str, request: RunRequest, transcript: Sequence[Message], error: ErrorEvent | BaseException | None
+    ) -> None:
+        """Log one run: system prompt, input, transcript, and what ended it if it failed."""
         if not self._enabled:
             return
         try:
@@ -35,10 +37,16 @@ class RunTrace:
                 system_prompt=request.system_prompt,
                 input=[_readable(message) for message in request.messages],
                 transcript=[_readable(message) for message in transcript],
-                error=None if error is None else f"{error.type}: {error.message}",
+                error=_reason(error),
             )
         except Exception:
             logger.exception("the trace of a run failed", stage=stage)
+
+
+def _reason(error: ErrorEvent | BaseException | None) -> str | None:
+    if isinstance(error, BaseException):
+        return f"{type(error).__name__}: {error}"
+    return None if error is None else f"{error.type}: {error.message}"
 
 
 def _readable(message: Message) -> dict[str, Any]:
