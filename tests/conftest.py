@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("daapu", deadline=None)
+settings.load_profile("daapu")
 
 _BROKER_VARIABLE = "DAAPU_TEST_DATABASE_BROKER"
 _NO_DURABILITY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}

@@ -36,18 +36,9 @@ def lock_key(chat_id: str) -> int:
 class HeldLock:
     """A lock that is held, until ``lost`` is set: then another process may have taken it."""
 
-    def __init__(self, chat_id: str, locks: ChatLocks) -> None:
+    def __init__(self, chat_id: str) -> None:
         self.chat_id = chat_id
         self.lost = asyncio.Event()
-        self._locks = locks
-
-    async def confirm(self) -> None:
-        """Prove with a question to the database that the lock is held at this moment.
-
-        Raises:
-            UnavailableError: it was lost.
-        """
-        await self._locks.prove(self)
 
 
 class ChatLocks:
@@ -91,22 +82,6 @@ class ChatLocks:
                 self._places.release()
         finally:
             self._reserved.discard(chat_id)
-
-    async def prove(self, held: HeldLock) -> None:
-        """Ask the session whether it lives.
-
-        Raises:
-            UnavailableError: the lock was lost.
-        """
-        session = self._session
-        if not held.lost.is_set() and session is not None:
-            try:
-                async with asyncio.timeout(self._wait_ms / 1000):
-                    await queries.ping(session)
-            except (psycopg.Error, TimeoutError) as problem:
-                await self._lose(session, problem)
-        if held.lost.is_set():
-            raise UnavailableError(f"the lock of chat {held.chat_id!r} was lost: the database connection broke; try again")
 
     async def watch(self) -> None:
         """Prove the session alive for ever while locks are held, so that its loss is noticed without a question of theirs."""
@@ -169,7 +144,7 @@ class ChatLocks:
             raise UnavailableError("the database does not answer: the chat cannot be locked") from problem
         if not taken:
             raise ChatBusyError(chat_id)
-        held = HeldLock(chat_id, self)
+        held = HeldLock(chat_id)
         if session is not self._session:  # lost between the answer and now
             held.lost.set()
             raise UnavailableError("the database connection broke while the chat was being locked; try again")

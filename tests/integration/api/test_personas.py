@@ -29,6 +29,20 @@ async def test_the_default_persona_comes_first_and_rows_start_at_1(api: Api) -> 
     assert body[1]["staleNamespaces"] == []
 
 
+async def test_a_whitelist_that_became_stale_is_shown_and_refuses_sends(api: Api) -> None:
+    made = await create(api, allowedNamespaces=["fs"])
+    await api.run_sql("UPDATE personas SET allowed_namespaces = %s", '["fs","gone"]')
+    body = (await api.http.get("/api/personas")).json()
+    assert body[1]["staleNamespaces"] == ["gone"]
+    chat_id = await api.create_chat()
+    send = {"text": "x", "model": "gw/small", "personaId": made["id"]}
+    answer = await api.http.post(f"/api/chats/{chat_id}/messages", json=send)
+    assert answer.status_code == 400
+    assert "'gone'" in answer.json()["error"]
+    async with api.services.locks.hold(chat_id):
+        assert (await api.http.post(f"/api/chats/{chat_id}/messages", json=send)).status_code == 400, "checked before the lock"
+
+
 async def test_texts_are_trimmed_and_namespaces_optional(api: Api) -> None:
     made = await create(api, name="  A ", systemPrompt="\n  inner\n   indent \n", allowedNamespaces=[" fs "], remember=False)
     assert (made["name"], made["systemPrompt"], made["allowedNamespaces"]) == ("A", "inner\n   indent", ["fs"])

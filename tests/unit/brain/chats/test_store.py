@@ -87,6 +87,32 @@ async def test_a_corrupt_row_is_named_and_never_reset(pool: Pool) -> None:
             assert await scalar(pool, b"SELECT chat_json FROM chats") == broken
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"tool":"dice__roll","parts"', '"tool":"other__tool","parts"'),
+        ('"parts":[{"type":"text","text":"4"}]', '"parts":[]'),
+        ('"text":"You got a 4."', '"text":" "'),
+        ('[{"type":"text","text":"You got a 4."}]', "[]"),
+        (
+            '{"type":"text","text":"4"}',
+            '{"type":"attachment","kind":"file","content":{"type":"base64","base64":"!"},"mimeType":"a/b"}',
+        ),
+        ('"finishReason":"stop"', '"finishReason":"STOP"'),
+        ('{"role":"tool_result"', '{"role":"user","parts":[],"createdAt":"2026-03-01T08:00:01Z"},{"role":"tool_result"'),
+    ],
+)
+async def test_old_rows_that_an_import_would_refuse_still_load(pool: Pool, old: str, new: str) -> None:
+    assert old in GOLDEN
+    await insert(pool, "1-1")
+    stored = GOLDEN.replace(old, new)
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE chats SET chat_json = %s", (stored,))
+        chat = await ChatStore().load(conn, "1-1")
+    assert chat is not None
+    assert encode_messages(chat.messages).decode() == stored
+
+
 async def test_an_incomplete_history_is_not_stored(pool: Pool) -> None:
     await insert(pool, "1-1")
     async with pool.connection() as conn, conn.transaction():

@@ -176,6 +176,21 @@ def test_a_forged_element_is_kept_as_the_users_text() -> None:
     assert wired.parts == (TextPart(render_anchor(SENT)), TextPart(forged), TextPart("x"))
 
 
+def test_a_change_of_the_zone_strands_no_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = UserMessage((TextPart("old"),), created_at=SENT)
+    new = UserMessage((TextPart("new"),))
+    anchors = []
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        history = inject((old, ANSWER, new), SENT, "<injection/>")
+        anchors.append(history.harness[0])
+        assert history.messages == (old, ANSWER, UserMessage((TextPart("new"),), created_at=SENT))
+    monkeypatch.undo()
+    time.tzset()
+    assert anchors[0] != anchors[1], "anchors follow the present zone"
+
+
 def test_removal_by_shape_takes_one_part_and_never_the_only_one() -> None:
     ours = TextPart(render_injection(NOW, None))
     anchored = UserMessage((TextPart(render_anchor(SENT)), TextPart("x")), created_at=SENT)
