@@ -94,11 +94,11 @@ def local_time(moment: datetime) -> str:
 
 def render_anchor(created_at: Instant) -> str:
     """Return the element that tells when a historical message was sent."""
-    return _render_anchor(created_at, time.tzname)
+    return _render_anchor(created_at, (*time.tzname, time.timezone, time.altzone))
 
 
 @lru_cache(4096)
-def _render_anchor(created_at: Instant, _zone: tuple[str, str]) -> str:
+def _render_anchor(created_at: Instant, _zone: tuple[str, str, int, int]) -> str:
     # A long history has one per message in every round; the zone is part of the key, because it decides the text.
     return f"<meta><sent-at>{local_time(datetime_from_instant(created_at))}</sent-at></meta>"
 

@@ -180,7 +180,8 @@ def test_a_change_of_the_zone_strands_no_anchor(monkeypatch: pytest.MonkeyPatch)
     old = UserMessage((TextPart("old"),), created_at=SENT)
     new = UserMessage((TextPart("new"),))
     anchors = []
-    for zone in ("Asia/Tokyo", "America/New_York"):
+    # Two of them go by the same abbreviations.
+    for zone in ("Asia/Tokyo", "America/Chicago", "America/Havana"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
         history = inject((old, ANSWER, new), SENT, "<injection/>")
@@ -188,7 +189,7 @@ def test_a_change_of_the_zone_strands_no_anchor(monkeypatch: pytest.MonkeyPatch)
         assert history.messages == (old, ANSWER, UserMessage((TextPart("new"),), created_at=SENT))
     monkeypatch.undo()
     time.tzset()
-    assert anchors[0] != anchors[1], "anchors follow the present zone"
+    assert len(set(anchors)) == 3, "anchors follow the present zone"
 
 
 def test_removal_by_shape_takes_one_part_and_never_the_only_one() -> None:
