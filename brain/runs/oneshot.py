@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -9,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from brain.errors import BrainError, HandRunError, StageError
+from brain.errors import BrainError, HandRunError, HandUnavailableError, StageError
 from shared_protocol.messages import AssistantMessage, Message, TextPart, ToolResultMessage, ToolResultPart
 from shared_protocol.run import AssistantMessageEvent, ErrorEvent, ResponseFormat, RunRequest, ToolResultEvent
 
@@ -68,7 +69,8 @@ class RunCollector:
 
         Raises:
             HandRunError: the hand refused the request.
-            HandUnavailableError: the hand could not be reached or dropped the stream.
+            HandUnavailableError: the hand could not be reached, dropped the stream, or took longer than
+                ``hand.runTimeoutMinutes``.
         """
         if tools is None:
             request = self._request(str(uuid4()), model, system_prompt, messages, max_rounds, response_format, model_overrides)
@@ -145,21 +147,32 @@ class RunCollector:
         collected: list[Message] = []
         error: ErrorEvent | None = None
         failure: BaseException | None = None
+        minutes = self._config.run_timeout_minutes
+        limit = asyncio.timeout(minutes * 60 if minutes else None)
         try:
-            async with aclosing(self._client.run(request)) as events:
-                async for event in events:
-                    match event:
-                        case AssistantMessageEvent(message):
-                            collected.append(message)
-                        case ToolResultEvent(id=call_id, name=name, parts=parts, is_error=is_error):
-                            collected.append(ToolResultMessage((ToolResultPart(call_id, name, parts, is_error),)))
-                        case ErrorEvent():
-                            error = event
-                        case _:  # deltas, calls, retries and done carry nothing that the messages do not hold
-                            continue
+            async with limit:
+                error = await self._follow(request, collected)
         except BaseException as problem:
             failure = problem
+            if limit.expired() and isinstance(problem, TimeoutError):
+                message = f"the run took longer than {minutes} minutes (hand.runTimeoutMinutes) and was ended"
+                raise HandUnavailableError(message) from problem
             raise
         finally:
             self._trace.record(stage, request, collected, failure or error)
         return CollectedRun(tuple(collected), error)
+
+    async def _follow(self, request: RunRequest, collected: list[Message]) -> ErrorEvent | None:
+        error: ErrorEvent | None = None
+        async with aclosing(self._client.run(request)) as events:
+            async for event in events:
+                match event:
+                    case AssistantMessageEvent(message):
+                        collected.append(message)
+                    case ToolResultEvent(id=call_id, name=name, parts=parts, is_error=is_error):
+                        collected.append(ToolResultMessage((ToolResultPart(call_id, name, parts, is_error),)))
+                    case ErrorEvent():
+                        error = event
+                    case _:  # deltas, calls, retries and done carry nothing that the messages do not hold
+                        continue
+        return error

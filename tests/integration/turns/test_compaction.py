@@ -13,6 +13,7 @@ from shared_protocol.messages import AssistantMessage, Message, TextPart, Usage,
 from shared_protocol.run import RunRequest
 from tests.fakes.hand import FakeHand, FakeRun, is_summary
 from tests.integration.turns.conftest import CHAT, Brain, Settings, model_config, names, run_brain
+from tests.unit.brain.chats.test_store import picture_chat
 
 pytestmark = pytest.mark.prefix_moves("compactions replace the oldest rounds")
 
@@ -180,6 +181,21 @@ async def test_a_failing_summary_fails_the_turn_and_names_the_cause(brain: Brain
     assert "Caused by: " in events[-1].data["message"]
     assert (await brain.load()).messages == before
     assert await jobs(brain) == []
+
+
+async def test_content_the_compaction_model_cannot_read_fails_the_turn_before_any_call(
+    database_url: str, pool: Any, hand: FakeHand
+) -> None:
+    # The first model compacts; the second, which sees, answers.
+    settings = Settings(models=[model_config("blind", capabilities=["tool_calls"]), model_config("large")])
+    async with run_brain(database_url, pool, hand, settings) as brain:
+        await brain.create_chat(*picture_chat(), *rounds(2, input_tokens=90_000))
+        events = await brain.send("next")
+    assert names(events) == ["comment", "error"]
+    assert events[-1].data["type"] == "ModelCapabilityException"
+    assert "gw/blind" in events[-1].data["message"]
+    assert "image" in events[-1].data["message"]
+    assert hand.requests == []
 
 
 async def test_a_failing_run_after_a_compaction_leaves_everything_as_it_was(brain: Brain) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 import structlog
@@ -106,6 +108,27 @@ async def test_a_failure_is_labelled_with_the_stage_and_keeps_its_cause(stage: S
         await stage.text()
     assert isinstance(caught.value.__cause__, HandRunError)
     assert caught.value.__cause__.error_type == "upstream"
+
+
+async def test_a_run_is_ended_by_its_time_limit(stage: Stage, hand: FakeHand) -> None:
+    async def endless(run: FakeRun) -> None:
+        await run.text("slow")
+        await run.cancelled.wait()
+
+    hand.scripts.append(endless)
+    # A minute is too long for a test: the limit is the real one, its unit is not.
+    stage.collector._config = msgspec.structs.replace(stage.collector._config, run_timeout_minutes=0.005)
+    with pytest.raises(StageError, match=r"^naming failed") as caught:
+        await stage.text()
+    assert isinstance(caught.value.__cause__, HandUnavailableError)
+    assert "hand.runTimeoutMinutes" in str(caught.value.__cause__)
+    async with asyncio.timeout(5):
+        await hand.runs[0].cancelled.wait()
+
+
+async def test_without_a_time_limit_a_run_may_take_its_time(stage: Stage) -> None:
+    stage.collector._config = msgspec.structs.replace(stage.collector._config, run_timeout_minutes=0)
+    assert await stage.text() == "Hello there."
 
 
 async def test_a_run_with_tools_is_known_only_while_it_lasts(stage: Stage, hand: FakeHand) -> None:
