@@ -1,10 +1,11 @@
-"""Opens canonical paths component by component, so that a link put in after the check cannot lead out (chat-domain 16.1).
+"""Opens canonical paths without following links, so that one put in after the check cannot lead out (chat-domain 16.1).
 
 A canonical path has no links. Whoever replaces one of its directories by a link meanwhile gets an error, not another file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from typing import Final
 _DIRECTORY: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEP: Final = _DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """On the way only search permission is needed; where there is no ``O_PATH``, reading too."""
+
+_DESCRIPTORS: Final = "/proc/self/fd"
+"""Links that tell where an open descriptor really leads (Linux)."""
+_CAN_COMPARE: Final = os.path.isdir(_DESCRIPTORS)
 
 
 @contextmanager
@@ -36,14 +41,29 @@ def open_parent(path: str) -> Generator[tuple[int, str]]:
 
 @contextmanager
 def open_directory(path: str) -> Generator[int]:
-    """Yield a readable descriptor of a directory given by its canonical path.
+    """Yield a readable descriptor of a directory given by its canonical path (a separator at its end is ignored).
 
     Raises:
-        OSError: as ``open_parent``, or it cannot be read.
+        OSError: it is missing, is no directory, cannot be read, or the path leads elsewhere (any more).
     """
-    with open_parent(path) as (parent, name):
-        descriptor = os.open(name, _DIRECTORY | os.O_RDONLY, dir_fd=parent)
+    path = path.rstrip(os.sep) or os.sep
+    descriptor = _open_and_compare(path) if _CAN_COMPARE else _open_step_by_step(path)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _open_and_compare(path: str) -> int:
+    # A search opens many directories: two calls for each instead of one per component. Opening a directory has no effects, so
+    # it may come before the check.
+    descriptor = os.open(path, _DIRECTORY | os.O_RDONLY)
+    if os.readlink(f"{_DESCRIPTORS}/{descriptor}") != path:
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return descriptor
+
+
+def _open_step_by_step(path: str) -> int:
+    with open_parent(path) as (parent, name):
+        return os.open(name, _DIRECTORY | os.O_RDONLY, dir_fd=parent)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from brain.tools.fs import search
+from brain.tools.fs import opening, search
 from brain.tools.fs.access import AccessControl, open_access
 from brain.tools.fs.limits import FsLimits
 from brain.tools.fs.listing import format_size
@@ -216,6 +216,25 @@ async def test_directory_swapped_during_a_search_leads_nowhere(root: Path, make:
 
     monkeypatch.setattr(search._Search, "_visit", swap)
     assert await make().ok("search_files", path=".", pattern="**/*.txt") == "No matches found"
+
+
+@pytest.mark.parametrize("can_compare", [True, False])
+def test_both_ways_to_open_a_directory_agree(root: Path, monkeypatch: pytest.MonkeyPatch, can_compare: bool) -> None:
+    monkeypatch.setattr(opening, "_CAN_COMPARE", can_compare)
+    (root / "sub").mkdir()
+    (root / "sub" / "deep").mkdir()
+    (root / "file").write_text("x")
+    (root / "link").symlink_to("sub")
+    for path in ("/", str(root), f"{root}/sub", f"{root}/sub/deep/"):
+        with opening.open_directory(path) as descriptor:
+            assert os.path.samestat(os.fstat(descriptor), Path(path).stat())
+    for path in (f"{root}/link", f"{root}/link/deep", f"{root}/file", f"{root}/gone", f"{root}/sub/../sub"):
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        if path.endswith("../sub") and not can_compare:
+            continue  # not canonical, but harmless
+        with pytest.raises((NotADirectoryError, FileNotFoundError, OSError), match="Errno"), opening.open_directory(path):
+            pass
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 async def test_the_root_of_the_system_can_be_allowed(make: Any) -> None:
