@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from brain.chats.service import ChatService
 from brain.db.pools import open_pool
-from brain.jobs.queue import enqueue_snapshot
+from brain.jobs.queue import enqueue_encoded
 from brain.turns.service import find_live_chats
 from tests.fakes.hand import FakeHand
 from tests.integration.turns.conftest import CHAT, Brain, Settings, run_brain
@@ -31,7 +31,7 @@ async def main(database_url: str, hand_url: str, port: int) -> None:
 
 
 async def obey(brain: Brain, pool: AsyncConnectionPool[AsyncConnection]) -> None:
-    chats = ChatService(pool, brain.store, brain.locks, enqueue=enqueue_snapshot, live=find_live_chats)
+    chats = ChatService(pool, brain.store, brain.locks, enqueue=enqueue_encoded, live=find_live_chats)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():

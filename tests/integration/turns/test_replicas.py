@@ -12,7 +12,7 @@ import pytest
 from brain.chats.service import ChatService
 from brain.db.pools import open_pool
 from brain.errors import ChatBusyError
-from brain.jobs.queue import enqueue_snapshot
+from brain.jobs.queue import enqueue_encoded
 from brain.turns import queries
 from brain.turns.service import STALE_SECONDS, find_live_chats
 from shared_protocol.messages import AssistantMessage, TextPart, text_of
@@ -190,7 +190,7 @@ async def test_a_turn_whose_lock_was_lost_never_overwrites_the_answer_of_another
 
 @pytest.mark.parametrize("edit", ["delete", "truncate"])
 async def test_a_chat_that_is_answered_elsewhere_is_not_edited(brain: Brain, other: Brain, edit: str) -> None:
-    chats = ChatService(other.pool, other.store, other.locks, enqueue=enqueue_snapshot, live=find_live_chats)
+    chats = ChatService(other.pool, other.store, other.locks, enqueue=enqueue_encoded, live=find_live_chats)
     await brain.create_chat(*rounds(2))
     brain.hand.scripts.append(waiting)
     async with brain.sending() as feed:
