@@ -11,10 +11,12 @@ from msgspec import Raw
 
 from hand.arguments import is_complete, object_text, read_arguments
 from hand.jsonvalues import as_object, as_text
+from hand.textio import without_surrogates
 from hand.usage import TokenUsage
 from shared_protocol.messages import AssistantMessage, AssistantPart, ReasoningPart, TextPart, ToolCallPart, Usage
 
 _LEGACY_INDEX = "function_call"
+_MOST_DIGITS = 18
 
 
 class Fragment(msgspec.Struct, frozen=True):
@@ -43,11 +45,17 @@ class Fragment(msgspec.Struct, frozen=True):
         whole = as_object(arguments)
         return cls(
             index=index,
-            id=call_id if call_id.strip() else "",
-            name=name if name.strip() else "",
+            id=_clean(call_id),
+            name=_clean(name),
             arguments=as_text(arguments) if whole is None else object_text(whole),
             replaces=whole is not None,
         )
+
+
+def _clean(text: str) -> str:
+    """Return an id or a name as it may be stored; empty if it is blank."""
+    text = without_surrogates(text).replace("\0", "")
+    return text if text.strip() else ""
 
 
 def _index_of(value: object) -> int | None:
@@ -55,7 +63,8 @@ def _index_of(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and value.strip().isdecimal():
+    # No stream has so many calls that more digits could be meant.
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _MOST_DIGITS:
         return int(value)
     return None
 
