@@ -70,7 +70,7 @@ def read(pieces: list[bytes]) -> dict[str, object]:
     finish_calls(collector.calls.calls, (), only_complete=False)
     return {
         "deltas": deltas,
-        "order": list(collector.order),
+        "order": [place if isinstance(place, str) else "call" for place in collector.order],
         "calls": calls,
         "usage": collector.usage,
         "finish": collector.finish_reason,
