@@ -54,9 +54,7 @@ def wait_for_port(process: subprocess.Popen[bytes], port: int) -> None:
 
 def replay(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(DIALECTS / "replay.py"), "--check", url, "--token", TOKEN, *arguments]
-    return subprocess.run(
-        [*command, str(DIALECTS), str(FURTHER)], capture_output=True, text=True, timeout=110, check=False
-    )
+    return subprocess.run([*command, str(DIALECTS), str(FURTHER)], capture_output=True, text=True, timeout=110, check=False)
 
 
 def test_every_case_of_the_corpus_is_valid() -> None:

@@ -32,7 +32,12 @@ HOSTS: list[tuple[str, str, dict[str, object], dict[str, object]]] = [
         {"thinking": {"type": "enabled", "clear_thinking": False}},
         {"thinking": {"type": "disabled"}},
     ),
-    ("https://openrouter.ai/api/v1", "max_completion_tokens", {"reasoning": {"effort": "high"}}, {"reasoning": {"effort": "none"}}),
+    (
+        "https://openrouter.ai/api/v1",
+        "max_completion_tokens",
+        {"reasoning": {"effort": "high"}},
+        {"reasoning": {"effort": "none"}},
+    ),
     ("https://api.together.ai/v1", "max_tokens", {"reasoning": {"enabled": True}}, {"reasoning": {"enabled": False}}),
     ("https://api.together.xyz/v1", "max_tokens", {"reasoning": {"enabled": True}}, {"reasoning": {"enabled": False}}),
     ("https://api.moonshot.ai/v1", "max_tokens", {}, {}),
@@ -255,7 +260,9 @@ def test_keys_of_other_kinds_of_parts_are_unknown_ones() -> None:
     odd = {"id": 7, "kind": None, "parts": "x", "mimeType": [], "tool": {}, "content": 3, "args": 1}
     assert messages_of([user({**odd, **text("a")})])[0]["content"] == [{"type": "text", "text": "a"}]
     odd = {"text": None, "kind": 4, "content": {}}
-    sent = messages_of([assistant({**odd, **call("c1")}), {"role": "tool_result", "parts": [{**odd, **result("c1", text("r"))["parts"][0]}]}])
+    sent = messages_of(
+        [assistant({**odd, **call("c1")}), {"role": "tool_result", "parts": [{**odd, **result("c1", text("r"))["parts"][0]}]}]
+    )
     assert [message.get("content") for message in sent] == [None, "r"]
 
 

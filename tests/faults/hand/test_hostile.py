@@ -148,7 +148,11 @@ PLACES: list[dict[str, Any]] = [
     {"messages": [{"role": "user", "parts": [{"type": "text", "text": "a", "x": "@@"}]}]},
     {"messages": [{"role": "user", "parts": [{"type": "attachment", "kind": "image", "content": "@@"}]}]},
     {"messages": [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "tool": "t", "args": "@@"}]}]},
-    {"messages": [{"role": "tool_result", "parts": [{"type": "tool_result", "id": "c", "parts": [{"type": "text", "text": "@@"}]}]}]},
+    {
+        "messages": [
+            {"role": "tool_result", "parts": [{"type": "tool_result", "id": "c", "parts": [{"type": "text", "text": "@@"}]}]}
+        ]
+    },
     {"model": {"input": "@@"}},
     {"model": {"additionalProperties": {"x": "@@"}}},
     {"responseFormat": {"type": "json_schema", "name": "n", "schema": {"x": "@@"}}},
@@ -253,7 +257,9 @@ async def test_a_key_cannot_write_header_fields_or_requests(hand: HandClient, se
     async with running_gateway(says("ok")) as gateway:
         key = f"{KEY}{separator}x-evil: 1{separator}{separator}GET / HTTP/1.1"
         events = await hand.run(run_request(gateway.base_url, model={"apiKey": key}))
-        status, _ = await hand.embed(embed_request(gateway.base_url, model={**embed_request("x")["model"], "baseUrl": gateway.base_url, "apiKey": key}))
+        status, _ = await hand.embed(
+            embed_request(gateway.base_url, model={**embed_request("x")["model"], "baseUrl": gateway.base_url, "apiKey": key})
+        )
         assert gateway.requests == []
     assert [(name, data["type"]) for name, data in events] == [("error", "upstream")]
     assert status == 502

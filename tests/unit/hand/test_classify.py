@@ -166,7 +166,12 @@ FAILURES: list[tuple[dict[str, object], str, int | None, str]] = [
     ({"error": {"message": "boom", "code": "599"}}, "", 599, "boom"),
     ({"error": {"message": "boom", "code": 600}}, "", None, "boom"),
     ({"error": {"message": "boom", "code": "4e2", "status": "+42"}}, "", None, "boom"),
-    ({"error": "Internal Server Error", "message": "CUDA out of memory", "status": 500}, "", 500, "Internal Server Error: CUDA out of memory"),
+    (
+        {"error": "Internal Server Error", "message": "CUDA out of memory", "status": 500},
+        "",
+        500,
+        "Internal Server Error: CUDA out of memory",
+    ),
     ({"error": "boom", "message": "boom"}, "", None, "boom"),
     ({"choices": [], "message": "boom", "code": 422}, "", 422, "boom"),
     ({"choices": [], "message": "Overloaded"}, "error", None, "Overloaded"),
