@@ -90,7 +90,7 @@ async def test_a_request_id_that_is_no_utf8_does_not_stop_a_run(hand: HandClient
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate", b"br", b"zstd", b"rot13"])
 async def test_a_body_in_a_broken_encoding_is_400(hand: HandClient, encoding: bytes) -> None:
     answer = await exchange(hand, request_bytes(b"nothing like it", b"Content-Encoding: " + encoding))
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert re.match(rb"HTTP/1\.[01] 400 ", answer)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request"
 
 
@@ -214,11 +214,12 @@ async def test_tool_hosts_nested_to_any_depth(hand: HandClient, tool_host: ToolH
 
     tool_host.on_call = call_deep
     async with running_gateway(calls(("c", "t", {})), says("ok")) as gateway:
-        events = await hand.run(run_request(gateway.base_url, **tool_host.urls))
-        assert events[-1][1].get("type") in {None, "tool_transport", "invalid_request"}
-        tool_host.on_list = list_deep
-        events = await hand.run(run_request(gateway.base_url, **tool_host.urls))
-        assert events[-1][1].get("type") in {None, "tool_transport", "invalid_request"}
+        for on_list in (None, list_deep):
+            tool_host.on_list = on_list
+            # Read as bytes: what the hand passes on may be nested too deeply for the reader of this test.
+            async with hand.open_run(run_request(gateway.base_url, **tool_host.urls)) as response:
+                answer = await response.read()
+            assert b"event: done" in answer or b'"tool_transport"' in answer or b'"invalid_request"' in answer
     assert "unexpected exception" not in hand.log_text
 
 
