@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from hand.errors import RunError, TransientError
 from hand.gateway import Gateway, StatusFailure
@@ -20,7 +18,7 @@ _SHOWN_CHARS = 200
 
 class _Entry(msgspec.Struct):
     embedding: list[float]
-    index: Annotated[int, Meta(ge=0)]
+    index: int
 
 
 class _Answer(msgspec.Struct):

@@ -138,6 +138,15 @@ async def test_integral_floats_and_unknown_keys_are_accepted(hand: HandClient) -
         assert gateway.requests[0].body["max_completion_tokens"] == 64
 
 
+async def test_one_is_a_positive_integer_and_zero_no_negative_one(hand: HandClient) -> None:
+    async with running_gateway(says("fine")) as gateway:
+        smallest = {"contextWindow": 1, "maxOutputTokens": 1}
+        request = run_request(gateway.base_url, model=smallest, maxTokens=1, maxRounds=0, maxRetries=0, streamIdleTimeoutMs=0)
+        assert (await hand.run(request))[-1][0] == "done"
+        embedding = embed_request("http://127.0.0.1:1/v1", dimensions=1, timeoutMs=0)
+        assert (await hand.post("/v1/embed", embedding))[0] == 502
+
+
 @pytest.mark.parametrize("key", ["model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "tools"])
 async def test_additional_properties_must_not_touch_what_the_hand_sets(hand: HandClient, key: str) -> None:
     async with running_gateway(says("never")) as gateway:
