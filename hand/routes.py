@@ -80,7 +80,7 @@ class Routes:
             return answer_error(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
 
     async def drain(self, hurry: asyncio.Event) -> None:
-        """Take nothing new, let what is in flight finish up to the limit or until ``hurry``, then end runs with an error event."""
+        """Take nothing new, let what is open finish up to the limit or until ``hurry``, then end runs with an error event."""
         self._is_draining = True
         self._services.log.stopping(len(self._runs), self._settings.drain_seconds)
         waits = {asyncio.create_task(event.wait()) for event in (self._idle, hurry)}

@@ -245,8 +245,8 @@ async def test_absurd_counts_of_tokens(hand: HandClient, usage: str) -> None:
 
 @pytest.mark.parametrize("index", ['"' + "1" * 5000 + '"', "1" * 30, "-1", "1.5", '"٣"', '"²"', "null", "[]"])
 async def test_absurd_indexes_of_calls(hand: HandClient, index: str) -> None:
-    entry = '{"index":@@,"id":"a","function":{"name":"t","arguments":"{}"}}'.replace("@@", index)
-    first = ('data: {"choices":[{"index":0,"delta":{"tool_calls":[%s]}}]}\n\n' % entry).encode()
+    entry = '{"index":@@,"id":"a","function":{"name":"t","arguments":"{}"}}'.replace("@@", index).encode()
+    first = b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\n' % entry
     async with running_gateway(Reply([first, *sse(chunk(finish="tool_calls", usage=(1, 1)))])) as gateway:
         events = await hand.run(run_request(gateway.base_url, maxRounds=1))
     assert names_of(events) == ["assistant_message", "error"]
