@@ -120,6 +120,23 @@ async def test_expect_continue_is_answered(hand: HandClient) -> None:
         writer.close()
 
 
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
+async def test_an_offer_to_speak_another_protocol_is_passed_over(hand: HandClient, upgrade: str) -> None:
+    # The HTTP client of the Java library offers HTTP/2 with every request, its body included.
+    async with running_gateway(says("ok")) as gateway:
+        body = json.dumps(run_request(gateway.base_url)).encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", hand.hand.port)
+        offer = f"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: {upgrade}\r\nHTTP2-Settings: AAEAAEAA"
+        head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\nx-daapu-token: {TOKEN}\r\n{offer}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode())
+        await asyncio.sleep(0.05)
+        writer.write(body)
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"event: done" in answer
+        writer.close()
+
+
 async def test_the_stream_opens_with_its_headers_and_a_comment_before_the_gateway_answers(hand: HandClient) -> None:
     from tests.fakes.gateway import Reply
 
