@@ -21,7 +21,7 @@ from brain.errors import ConflictError, InvalidInputError, NotFoundError
 from brain.personas.service import PersonaService
 from brain.tools.approval import ApprovalRequest, Decision, Scope
 from brain.turns.live import LiveTurn, TurnRequest
-from brain.turns.run_log import Subscription, parse_event_id
+from brain.turns.run_log import Subscription, number_of_event
 from brain.turns.service import TurnService
 from brain.turns.subscribers import ClientStream
 from shared_protocol.headers import REQUEST_ID_HEADER
@@ -156,7 +156,7 @@ class MessagesController(MessagePages):
         if wants_events:
             if turn is None:
                 return Response(None, status_code=204)
-            after = parse_event_id(turn.turn_id, request.headers.get("last-event-id"))
+            after = number_of_event(turn.log, request.headers.get("last-event-id"))
             return EventStream(ClientStream(Subscription(turn.log, after=after, with_ids=True)))
         return Response(IdleRun() if turn is None else _describe(turn))
 

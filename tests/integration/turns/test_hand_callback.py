@@ -57,6 +57,31 @@ async def call_in_a_run(brain: Brain, name: str) -> ToolAnswer | FatalAnswer:
     return answers[0]
 
 
+async def test_tools_that_cannot_be_listed_are_500_with_the_usual_body(brain: Brain) -> None:
+    async def script(run: FakeRun) -> None:
+        brain.tools.is_down = True
+        answer = await brain.http.get(f"/api/hand/tools?runId={run.request.run_id}", headers=AUTH)
+        assert (answer.status_code, answer.json()) == (500, {"error": "Internal server error"})
+        await run.answer("ok")
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    assert names(await brain.send())[-1] == "done"
+
+
+async def test_a_dead_tool_server_ends_the_run(brain: Brain) -> None:
+    async def script(run: FakeRun) -> None:
+        brain.tools.is_down = True
+        await run.tool_round(("c1", "dice__roll", "{}"))
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    events = await brain.send()
+    assert names(events)[-1] == "error"
+    assert "the dice are gone" in events[-1].data["message"]
+    assert (await brain.load()).messages == ()
+
+
 async def test_a_tool_that_fails_unexpectedly_is_an_error_the_model_sees(brain: Brain) -> None:
     answer = await call_in_a_run(brain, "dice__broken")
     assert isinstance(answer, ToolAnswer)

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
+
 from shared_protocol.messages import AssistantMessage, TextPart, ToolCallPart
 from tests.fakes.hand import FakeHand, FakeRun
 from tests.integration.turns.conftest import CHAT, Brain, EventFeed, Settings, names, run_brain, text_of_events, until
@@ -96,6 +98,22 @@ async def test_a_rejoin_continues_after_the_last_event_it_had(brain: Brain) -> N
         rejoined = EventFeed(response)
         gate.set()
         assert text_of_events(await rejoined.rest()) == "three"
+
+
+@pytest.mark.parametrize("given", ["TURN-999999", "TURN-" + "9" * 5000, "TURN--1", "TURN-", "other-3", "3", "\x01", "-", "a b"])
+async def test_a_last_event_that_never_was_means_the_start(brain: Brain, given: str) -> None:
+    gate = asyncio.Event()
+    await brain.create_chat()
+    brain.hand.scripts.append(gated(gate))
+    async with brain.sending(detach=True) as feed:
+        await feed.read_text("One two ")
+    turn_id = (await brain.http.get(f"/api/chats/{CHAT}/run")).json()["turnId"]
+    headers = {"accept": "text/event-stream", "last-event-id": given.replace("TURN", turn_id)}
+    async with brain.http.stream("GET", f"/api/chats/{CHAT}/run", headers=headers) as response:
+        assert response.status_code == 200
+        rejoined = EventFeed(response)
+        gate.set()
+        assert text_of_events(await rejoined.rest()) == "One two three"
 
 
 async def test_without_a_turn_there_is_nothing_to_follow(brain: Brain) -> None:
