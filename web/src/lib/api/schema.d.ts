@@ -3293,6 +3293,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4555,6 +4557,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4942,6 +4946,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
