@@ -33,6 +33,11 @@ async def test_a_call_that_cannot_be_read_is_refused(brain: Brain) -> None:
     assert (await brain.http.post("/api/hand/tool", json={"runId": "x"}, headers=AUTH)).status_code == 400
     body = {"runId": "x", "id": "c", "name": "dice__roll", "args": [1]}
     assert (await brain.http.post("/api/hand/tool", json=body, headers=AUTH)).status_code == 400
+    json_type = {**AUTH, "content-type": "application/json"}
+    for args in (b'{"a":"\xff"}', b'{"a":' * 100_000 + b"1" + b"}" * 100_000, b'{"a":NaN}'):
+        content = b'{"runId":"x","id":"c","name":"dice__roll","args":%b}' % args
+        answer = await brain.http.post("/api/hand/tool", content=content, headers=json_type)
+        assert (answer.status_code, list(answer.json())) == (400, ["error"])
 
 
 async def test_an_unknown_run_is_fatal(brain: Brain) -> None:
