@@ -1,7 +1,8 @@
 """What is checked before a handler sees its request, in the order of the contract: maintenance, path ids, body type and size.
 
 A handler says what applies to it with ``opt``: ``maintenance=True`` (blocked while maintenance mode is on) and
-``body_limit="..."`` (the field of ``LimitsConfig`` that caps its body, ``json_body_bytes`` if not given).
+``body_limit="..."`` (the field of ``LimitsConfig`` that caps its body, ``json_body_bytes`` if not given) and
+``optional_body=True`` (no body at all means the defaults of its type).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class RequestGuard:
             for name, value in connection.path_params.items()
         }
         connection.scope["path_params"] = cast("dict[str, str]", ids)  # the framework hands on what it finds
-        if reads_body(handler):
+        if reads_body(handler) and not (handler.opt.get("optional_body") and has_no_body(connection)):
             check_content_type(connection)
             check_announced_length(connection, *body_limit(handler, self._limits))
         check_query(connection, handler)
@@ -134,6 +135,11 @@ def body_limit(handler: BaseRouteHandler, limits: LimitsConfig) -> tuple[str, in
     """Return name and value of the cap on a handler's body."""
     field = str(handler.opt.get("body_limit", DEFAULT_BODY_LIMIT))
     return f"limits.{_WIRE_NAMES[field]}", int(getattr(limits, field))
+
+
+def has_no_body(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Whether a request announces no body."""
+    return connection.headers.get("content-length", "0") == "0" and "transfer-encoding" not in connection.headers
 
 
 def check_content_type(connection: ASGIConnection[Any, Any, Any, Any]) -> None:

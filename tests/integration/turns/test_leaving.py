@@ -192,6 +192,21 @@ async def test_stop_before_anything_was_said_keeps_nothing(brain: Brain) -> None
     assert (await brain.load()).messages == ()
 
 
+async def test_a_stop_needs_no_body_but_what_it_has_is_read(brain: Brain) -> None:
+    await brain.create_chat()
+    brain.hand.scripts.append(endless())
+    path = f"/api/chats/{CHAT}/stop"
+    async with brain.sending() as feed:
+        await feed.next("text")
+        assert (await brain.http.post(path, content=b"{}")).status_code == 415
+        for body in (b"{", b"null", b'{"keepPartial":null}', b'{"keepPartial":1}'):
+            answer = await brain.http.post(path, content=body, headers={"content-type": "application/json"})
+            assert answer.status_code == 400, body
+        assert (await brain.http.post(path)).status_code == 202
+        assert names(await feed.rest())[-2:] == ["stopped", "error"]
+    assert (await brain.http.post(path, headers={"content-type": "application/json"})).status_code == 409
+
+
 async def test_two_stops_are_as_good_as_one(brain: Brain) -> None:
     await brain.create_chat()
     brain.hand.scripts.append(endless())

@@ -1715,7 +1715,12 @@ export interface components {
             /** Format: uuid */
             runId: string;
         };
-        /** StopRequest */
+        /**
+         * StopRequest
+         * @default {
+         *       "keepPartial": false
+         *     }
+         */
         StopRequest: {
             /** @default false */
             keepPartial?: boolean;
@@ -2889,7 +2894,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["StopRequest"];
             };
