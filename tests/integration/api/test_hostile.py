@@ -423,6 +423,29 @@ async def test_an_upload_that_breaks_off_is_no_failure_of_ours(database_url: str
     assert [entry for entry in logs if entry["log_level"] == "error"] == []
 
 
+async def test_a_client_that_leaves_in_mid_stream_is_no_failure_of_ours(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def endless(run: Any) -> None:
+        await run.text("Half an ans")
+        await run.cancelled.wait()
+
+    with structlog.testing.capture_logs() as logs:
+        async with open_api(database_url, listen=True) as api:
+            chat = await api.create_chat()
+            api.hand.scripts.append(endless)
+            async with api.http.stream("POST", f"/api/chats/{chat}/messages", json=SEND) as response:
+                async for chunk in response.aiter_raw():
+                    if b"event: text" in chunk:
+                        break
+            async with asyncio.timeout(5):
+                while api.services.turns.find(chat) is not None:
+                    await asyncio.sleep(0.01)
+            assert (await api.http.get(f"/api/chats/{chat}/chat")).content == b"[]"
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
+    assert [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
+
+
 # --- images of a send ------------------------------------------------------------------------------------------------------
 
 
@@ -560,6 +583,44 @@ async def test_a_login_is_a_write_like_any_other(database_url: str) -> None:
         assert (await api.http.post("/api/login", content=b"{}")).status_code == 415
         assert (await api.http.post("/api/login", json={"token": "x" * 1001})).status_code == 400
         assert (await api.http.get("/api/login", headers={"authorization": "Bearer secret"})).json()["loggedIn"] is True
+
+
+async def test_no_way_around_the_token(database_url: str) -> None:
+    async with open_api(database_url, listen=True, server={"token": "secret"}) as api:
+        for target in (
+            "/api/chats/",
+            "/api//chats",
+            "/api/./chats",
+            "/api/hand/../chats",
+            "/api/hand/%2e%2e/chats",
+            "/api/hand//../chats",
+            "/api/hand/%2f..%2fchats",
+            "/api/hand",
+            "/api/hand/",
+            "/api/hand/chats",
+            "/api/login/../chats",
+            "/api/login/",
+            "/api/health/live/../../chats",
+            "/api/health/live/",
+            "/api/health",
+            "/api/%68and/../chats",
+            "//api/chats",
+            "/api;/chats",
+            "/api/chats;/api/login",
+            "/API/CHATS",
+            "/metrics",
+            "/metrics/",
+            "/%6detrics",
+        ):
+            for method in ("GET", "HEAD", "OPTIONS", "POST"):
+                async with connected(api.url) as socket:
+                    await socket.send(f"{method} {target}")
+                    status, _ = await socket.read_head()
+                assert status in {401, 404, 405}, (method, target)
+        assert await api.run_sql("SELECT count(*) FROM chats") == [(0,)]
+        # The hand has a token of its own.
+        right = {"x-daapu-token": TOKEN}
+        assert (await api.http.get("/api/hand/tools?runId=gone", headers=right)).status_code == 404
 
 
 async def test_a_session_ends_with_the_token_it_was_made_for(database_url: str) -> None:
