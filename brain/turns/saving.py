@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from brain.chats import queries as chat_queries
+from brain.chats import queries_drops
 from brain.jobs.queue import enqueue_snapshot
 from brain.turns import queries
 from shared_protocol.messages import (
@@ -55,7 +55,8 @@ async def save_turn(
     """
     request = turn.request
     remembers = request.remember and loaded.remember and request.persona.remember
-    async with pool.connection() as conn, conn.transaction():
+    # What need not wait for an answer travels together.
+    async with pool.connection() as conn, conn.pipeline(), conn.transaction():
         await store.store(
             conn,
             loaded.id,
@@ -64,6 +65,7 @@ async def save_turn(
             persona_id=request.persona.id,
             remember=None if request.remember else False,
             expected_revision=loaded.revision,
+            unchanged=_count_unchanged(loaded.messages, conversation.messages),
         )
         for region in conversation.dropped:
             await store.add_drop(conn, loaded.id, region)
@@ -73,11 +75,17 @@ async def save_turn(
         await queries.release_turn(conn, loaded.id, turn_id=turn.turn_id)
 
 
+def _count_unchanged(before: Sequence[Message], after: Sequence[Message]) -> int:
+    return next(
+        (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new), min(len(before), len(after))
+    )
+
+
 async def _save_memories(conn: AsyncConnection, turn: LiveTurn, conversation: Conversation, memory: MemoryContext) -> None:
     asked = conversation.newest_user_message()
     if memory.recalled is None or asked is None or asked.created_at is None:
         return
-    await chat_queries.insert_turn_memory(
+    await queries_drops.insert_turn_memory(
         conn,
         turn.request.chat_id,
         turn.turn_id,
