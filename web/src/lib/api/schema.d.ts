@@ -1717,7 +1717,12 @@ export interface components {
             /** Format: uuid */
             runId: string;
         };
-        /** StopRequest */
+        /**
+         * StopRequest
+         * @default {
+         *       "keepPartial": false
+         *     }
+         */
         StopRequest: {
             /** @default false */
             keepPartial?: boolean;
@@ -2891,7 +2896,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["StopRequest"];
             };
@@ -3295,6 +3300,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4557,6 +4564,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4944,6 +4953,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
