@@ -226,7 +226,11 @@ async def test_a_lost_lock_session_ends_the_turn(brain: Brain) -> None:
     brain.hand.scripts.append(endless())
     async with brain.sending() as feed:
         await feed.next("text")
-        await brain.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'daapu-chat-locks'")
+        # Of this database only: other tests run beside this one.
+        await brain.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'daapu-chat-locks' AND datname = current_database()"
+        )
         events = await feed.rest()
     assert names(events)[-1] == "error"
     assert "lock" in events[-1].data["message"]
