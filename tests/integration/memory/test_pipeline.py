@@ -82,7 +82,7 @@ async def test_tool_loop_records_facts_with_their_sources(store):
         runs = await memory.rows(
             "SELECT job_id, kind, chat_id, chat_title, first_message, last_message, prompt_version, rung, outcome, facts, facts_dropped FROM eltm_extraction_runs"
         )
-        assert runs == [(None, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
+        assert runs == [(None, "chat", "1755500000000-42", "Moves", 10, 11, "extract-2", "text", "written", 2, 0)]
 
 
 async def test_compacted_chat_is_named_without_a_position_that_has_moved(store):
