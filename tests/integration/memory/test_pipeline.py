@@ -11,6 +11,7 @@ from brain.catalog import CapabilityError
 from brain.errors import BrainError, HandUnavailableError, StageError
 from brain.jobs.queries import JobRow, claim_job, delete_job
 from brain.jobs.queue import enqueue_snapshot
+from brain.memory.embeddings import EmbeddingError
 from brain.memory.extraction import Extractor
 from brain.memory.pipeline import CorruptSnapshotError, DroppedJobError, Origin
 from brain.memory.views import NewNote
@@ -460,4 +461,7 @@ def test_outages_are_told_by_their_cause():
     problem.__cause__ = HandUnavailableError("gone")
     assert is_outage(problem)
     assert not is_outage(StageError("x", "y"))
+    # An embedder that answers vectors of another width says nothing about the job.
+    assert is_outage(EmbeddingError("upstream", "a vector has 8 dimensions"))
+    assert not is_outage(EmbeddingError("invalid_request", "too large"))
     assert list_facts([]) == ""
