@@ -226,6 +226,14 @@ async def test_uploads_that_break_a_rule_are_refused_even_while_another_walks(po
             await replays.start(messages, **knobs)
 
 
+async def test_a_chat_as_it_is_stored_can_be_replayed(pool):
+    """What an import asks beyond the rules of stored chats does not hold here: a tool may have answered nothing."""
+    call = AssistantMessage(parts=(ToolCallPart("c", "dice__roll", Raw(b"{}")),), meta=USAGE, finish_reason="tool_calls")
+    nothing = ToolResultMessage((ToolResultPart("c", "dice__roll", ()),))
+    async with open_replay(pool) as (replays, _):
+        assert (await replays.start((said("one"), call, nothing, answered("four")))).state == "running"
+
+
 async def test_pictures_need_models_that_see(pool):
     image = UserMessage((AttachmentPart("image", Base64Content("iVBORw0KGgo="), "image/png"),), chat(1)[0].created_at)
     async with open_replay(pool) as (replays, _):
