@@ -25,8 +25,8 @@ SearchLimit = Annotated[int, QueryParameter(ge=1, le=100)]
 Offset = Annotated[int, QueryParameter(ge=0, le=2**53)]
 FromDay = Annotated[str | None, QueryParameter(name="from", description="Earliest event date, YYYY-MM-DD, inclusive")]
 ToDay = Annotated[str | None, QueryParameter(name="to", description="Latest event date, YYYY-MM-DD, inclusive")]
-OfEntity = Annotated[int | None, QueryParameter(name="entityId", ge=-(2**63), lt=2**63)]
-OfRelationship = Annotated[int | None, QueryParameter(name="relationshipId", ge=-(2**63), lt=2**63)]
+OfEntity = Annotated[int | None, QueryParameter(name="entityId")]
+OfRelationship = Annotated[int | None, QueryParameter(name="relationshipId")]
 IncludeInvalid = Annotated[Flag, QueryParameter(name="includeInvalid")]
 
 ROOT: Final = "/api/eltm"

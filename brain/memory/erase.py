@@ -192,6 +192,7 @@ class Eraser:
         for attribute in found.attributes:
             if attribute.entity_id not in gone:
                 by_entity.setdefault(attribute.entity_id, []).append(attribute.key)
+        await queries_forget.delete_attribute_history(conn, found.attributes)
         text = _needle(target)
         renamed = await queries_forget.find_alias_owners(conn, text) if text is not None else []
         if text is not None:

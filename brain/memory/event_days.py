@@ -1,6 +1,7 @@
-"""The day a statement is about, where its words leave no doubt: dates, weekdays and words like yesterday, counted from when it was said.
+"""The day a statement is about, where its words leave no doubt: dates, weekdays and words like yesterday.
 
-English, Chinese and Japanese. A date without a year needs the tense of its clause; where two days are as likely, none is named.
+English, Chinese and Japanese; all counts from the day on which it was said. A date without a year needs the tense of its clause;
+where two days are as likely, none is named.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 Tense: TypeAlias = Literal["past", "future"]
 
 _ISO: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
-_SLASHED: Final = re.compile(r"(?<![\w/.])(\d{4})/(\d{1,2})/(\d{1,2})(?![\w/])", re.ASCII)
+_SLASHED: Final = re.compile(r"(?<![0-9A-Za-z_/.])(\d{4})/(\d{1,2})/(\d{1,2})(?![0-9A-Za-z_/])", re.ASCII)
 
 _MONTHS: Final = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905 - reads better
 )
-_MONTH: Final = "|".join(f"{name[:3]}(?:{name[3:]}|t)?" if name[:3] == "sep" else f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
-_WEEKDAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - reads better
+_MONTH: Final = "|".join(
+    f"{name[:3]}(?:{name[3:]}|t)?" if name[:3] == "sep" else f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS
+)
+_WEEKDAYS: Final[list[str]] = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - reads better
 _WEEKDAY: Final = "|".join(_WEEKDAYS)
 _TH: Final = "(?:st|nd|rd|th)?"
 _MONTH_FIRST: Final = re.compile(
@@ -43,11 +46,12 @@ _LOOKS_LIKE_A_VERB: Final = frozenset({"may", "march", "mar"})
 _BESIDE_A_DATE: Final = re.compile(rf"\b(?:{_WEEKDAY}),?\s+(?:the\s+)?(?=\d|(?:{_MONTH})\b)", re.IGNORECASE)
 
 _DIGITS: Final = "一二三四五六七八九"
-_NUMERAL: Final = rf"(?:\d{{1,2}}|[{_DIGITS}两兩十廿卅]{{1,3}})"
+NUMERAL: Final = rf"(?:\d{{1,2}}|[{_DIGITS}两兩十廿卅]{{1,3}})"
+"""A number up to 99 in figures or Chinese; see ``read_numeral``."""
 _DENSE: Final = re.compile(
     rf"(?:(?P<year>\d{{4}}|[〇零○{_DIGITS}]{{4}})\s*年の?\s*|(?P<which>前年|去年|昨年|今年|本年|来年|來年|明年)の?\s*"
     rf"|(?P<era>[\d元{_DIGITS}十]+\s*年の?\s*|[农農阴陰旧舊][历曆暦]の?\s*))?"
-    rf"(?<![\d{_DIGITS}十])(?P<month>{_NUMERAL})\s*月\s*(?P<day>{_NUMERAL})\s*[日号號]",
+    rf"(?<![\d{_DIGITS}十])(?P<month>{NUMERAL})\s*月\s*(?P<day>{NUMERAL})\s*[日号號]",
 )
 _WHICH_YEAR: Final = {"前年": -2, "去年": -1, "昨年": -1, "今年": 0, "本年": 0, "来年": 1, "來年": 1, "明年": 1}
 
@@ -61,16 +65,16 @@ _RELATIVE: Final = (
     (re.compile(r"\b(?:today|tonight|this morning)\b|今天|今日|今朝", re.IGNORECASE), 0),
 )
 _SMALL: Final = {
-    word: value for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)  # noqa: SIM905
+    word: value
+    for value, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)  # noqa: SIM905
 }
 _COUNT: Final = rf"(?P<count>\d{{1,3}}|{'|'.join(_SMALL)})"
-_ROUGHLY: Final = (
-    r"(?<!\bor )(?<!\bto )(?<!\babout )(?<!\baround )(?<!\bsome )(?<!\balmost )(?<!\bnearly )(?<!\bover )(?<!\bthan )(?<![\d.,/-])"
-)
-_DAYS_AGO: Final = re.compile(rf"{_ROUGHLY}\b{_COUNT} days? ago\b", re.IGNORECASE)
+_ROUGHLY: Final = "".join(rf"(?<!\b{word} )" for word in "or to about around some almost nearly over than".split())  # noqa: SIM905
+_DAYS_AGO: Final = re.compile(rf"{_ROUGHLY}(?<![\d.,/-])\b{_COUNT} days? ago\b", re.IGNORECASE)
 _IN_DAYS: Final = re.compile(rf"\bin {_COUNT} days\b(?:['’]? time\b)?", re.IGNORECASE)
 _DENSE_DAYS: Final = re.compile(
-    rf"(?<![月约約近\d.、,~-])(?<![{_DIGITS}十两兩百千数數几幾第])(?P<count>{_NUMERAL})(?:天|日)(?:之|以)?(?P<side>前|[后後])(?![半天日后後])",
+    rf"(?<![月约約近\d.、,~-])(?<![{_DIGITS}十两兩百千数數几幾第])(?P<count>{NUMERAL})(?:天|日)(?:之|以)?(?P<side>前"
+    rf"|[后後])(?![半天日后後])",
 )
 
 _LAST_WEEKDAY: Final = re.compile(rf"\b(?:last|this past|past) (?P<day>{_WEEKDAY})\b(?! week)", re.IGNORECASE)
@@ -80,7 +84,8 @@ _ON_WEEKDAY: Final = re.compile(
     rf"\bon (?P<day>{_WEEKDAY})\b(?! (?:mornings|afternoons|evenings|nights|and\b|or\b))", re.IGNORECASE
 )
 _OF_WEEK: Final = re.compile(
-    rf"\b(?P<day>{_WEEKDAY}) (?:of )?(?P<which>last|next|this) week\b|\b(?P<which2>last|next|this) week,? (?:on )?(?P<day2>{_WEEKDAY})\b",
+    rf"\b(?P<day>{_WEEKDAY}) (?:of )?(?P<which>last|next|this) week\b|\b(?P<which2>last|next"
+    rf"|this) week,? (?:on )?(?P<day2>{_WEEKDAY})\b",
     re.IGNORECASE,
 )
 _WEEKDAY_SIGNS: Final = "一二三四五六月火水木金土"
@@ -90,30 +95,51 @@ _DENSE_WEEK: Final = re.compile(
     r"(?P<day>[二三四五六](?![个個天次年十位人])|一(?![直起样樣些共定般次个個天年]))"
     r"|(?P<which2>先週|今週|来週)の?(?P<day2>[月火水木金土])曜"
 )
-_WEEK_SHIFT: Final = {"last": -7, "this": 0, "next": 7} | {"上": -7, "这": 0, "這": 0, "本": 0, "下": 7, "先週": -7, "今週": 0, "来週": 7}
+_WEEK_SHIFT: Final = {"last": -7, "this": 0, "next": 7} | {
+    "上": -7,
+    "这": 0,
+    "這": 0,
+    "本": 0,
+    "下": 7,
+    "先週": -7,
+    "今週": 0,
+    "来週": 7,
+}
 
 _HABIT: Final = re.compile(
-    r"\b(?:every|each|always|usually|often|sometimes|mostly|never|weekly|yearly|annually)\b|毎|每|总是|總是|いつも", re.IGNORECASE
-)
-_RECURS: Final = re.compile(
-    r"\b(?:born|birth|birthdays?|anniversary|anniversaries|name day)\b|生日|出生|诞辰|誕辰|誕生日|生まれ|周年|記念日|纪念日|紀念日",
+    r"\b(?:every|each|always|usually|often|sometimes|mostly|never|weekly|yearly|annually)\b|毎|每|总是|總是"
+    r"|いつも",
     re.IGNORECASE,
 )
-_RESCHEDULED: Final = re.compile(r"\b(?:postponed|rescheduled|moved|shifted|changed|delayed|brought forward)\b|推迟|推遲|延期|改[到成为為]|変更|変わ", re.IGNORECASE)
+_RECURS: Final = re.compile(
+    r"\b(?:born|birth|birthdays?|anniversary|anniversaries|name day)\b|生日|出生|诞辰|誕辰|誕生日|生まれ|周年|記念日"
+    r"|纪念日|紀念日",
+    re.IGNORECASE,
+)
+_RESCHEDULED: Final = re.compile(
+    r"\b(?:postponed|rescheduled|moved|shifted|changed|delayed|brought forward)\b|推迟|推遲|延期|改[到成为為]|変更|変わ",
+    re.IGNORECASE,
+)
 _LAST_YEAR: Final = re.compile(r"\blast year\b", re.IGNORECASE)
 _NEXT_YEAR: Final = re.compile(r"\bnext year\b", re.IGNORECASE)
 
 _PAST: Final = re.compile(
-    r"\b(?:was|were|had|did|didn['’]t|went|came|got|gave|took|left|met|saw|bought|sold|began|broke|brought|built|caught|chose|drove"
-    r"|fell|felt|found|flew|forgot|grew|heard|held|kept|knew|lost|made|paid|ran|said|sent|slept|spoke|spent|stood|swam|taught|told"
-    r"|thought|won|wore|wrote|ago|since|(?!need|feed|seed|speed|indeed|hundred|schedul|plann|book|interest|excit|marri|suppos|us)"
+    r"\b(?:was|were|had|did|didn['’]t|went|came|got|gave|took|left|met|saw|bought|sold|began|broke|brought|built"
+    r"|caught|chose|drove"
+    r"|fell|felt|found|flew|forgot|grew|heard|held|kept|knew|lost|made|paid|ran|said|sent|slept|spoke|spent|stood|swam"
+    r"|taught|told"
+    r"|thought|won|wore|wrote|ago|since|(?!need|feed|seed|speed|indeed|hundred|schedul|plann|book|interest|excit|marri"
+    r"|suppos|us)"
     r"\w{2,}ed)\b|了|曾|已[经經]|(?:まし|でし|だっ|[いえきしちっびりれん])[ただ](?=$|[\s。、,.!！」]|が|けど|ので|から|よ|の)",
     re.IGNORECASE,
 )
 _FUTURE: Final = re.compile(
-    r"\b(?:will|shall|won['’]t|going to|gonna|plans?|planning|planned|wants?|hopes?|intends?|expects?|due|deadline|scheduled|booked"
-    r"|upcoming|starts?|begins?|ends?|opens?|closes?|leaves?|arrives?|departs?|flies|fly|goes|go|turns?|comes?|meets?|launch(?:es)?"
-    r"|ships?|moves?|lives?|is|are|am)\b|['’](?:ll|m|re)\b|[将將]|(?<![机機社委晚宴])[会會](?![议議员員社计計场場])|(?<![重主需必])要(?!求)|打算|计划|計劃|准备|準備|即将|预定|予定|つもり"
+    r"\b(?:will|shall|won['’]t|going to|gonna|plans?|planning|planned|wants?|hopes?|intends?|expects?|due|deadline"
+    r"|scheduled|booked"
+    r"|upcoming|starts?|begins?|ends?|opens?|closes?|leaves?|arrives?|departs?|flies|fly|goes|go|turns?|comes?|meets?"
+    r"|launch(?:es)?"
+    r"|ships?|moves?|lives?|is|are|am)\b|['’](?:ll|m|re)\b|[将將]|(?<![机機社委晚宴])[会會](?![议議员員社计計场場])"
+    r"|(?<![重主需必])要(?!求)|打算|计划|計劃|准备|準備|即将|预定|予定|つもり"
     r"|(?:ます|る|く|ぐ|す|つ|ぬ|ぶ|む|う)(?=$|[\s。、,.!！」]|が|けど|ので|から|よ)",
     re.IGNORECASE,
 )
@@ -212,7 +238,7 @@ class _Reader:
         return (self._date(found, int(found["year"]) if found["year"] else None, month, int(first)),)
 
     def dense_date(self, found: re.Match[str]) -> tuple[date | None, ...]:
-        month, day = _numeral(found["month"]), _numeral(found["day"])
+        month, day = read_numeral(found["month"]), read_numeral(found["day"])
         if month is None or day is None:
             return ()
         if found["era"]:
@@ -227,7 +253,7 @@ class _Reader:
         return () if self._tense(found) == "past" else (self.shifted(_count(found["count"])),)
 
     def dense_days(self, found: re.Match[str]) -> tuple[date | None, ...]:
-        count = _numeral(found["count"])
+        count = read_numeral(found["count"])
         if count is None:
             return ()
         if found["side"] == "前":
@@ -235,7 +261,7 @@ class _Reader:
         # "three days later he left" counts from another event.
         return () if self._tense(found) == "past" else (self.shifted(count),)
 
-    def of_week(self, found: re.Match[str], names: list[str] | str) -> date | None:
+    def of_week(self, found: re.Match[str], names: Sequence[str]) -> date | None:
         # On Sunday some weeks begin and others end.
         name = (found["day"] or found["day2"]).lower()
         which = (found["which"] or found["which2"]).lower()
@@ -264,7 +290,9 @@ class _Reader:
     def _date(self, found: re.Match[str], year: int | None, month: int, day: int) -> date | None:
         if year:
             return _day(year, month, day)
-        complete = [mention.day for mention in self.mentions if mention.day and (mention.day.month, mention.day.day) == (month, day)]
+        complete = [
+            mention.day for mention in self.mentions if mention.day and (mention.day.month, mention.day.day) == (month, day)
+        ]
         if complete:
             return complete[0]
         clause = self._clause(found)
@@ -325,7 +353,7 @@ def _count(word: str) -> int:
     return int(word) if word.isdigit() else _SMALL[word.lower()]
 
 
-def _numeral(text: str) -> int | None:
+def read_numeral(text: str) -> int | None:
     """Read a number up to 99, in figures or Chinese; ``None`` for what is none, such as the holiday 五一."""
     if text.isdigit():
         return int(text)

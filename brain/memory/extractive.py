@@ -1,7 +1,7 @@
 """Facts for models too small to word them: sentences of the person as they stand, so that nothing unsaid can be stored.
 
-What is said but not meant stays out as well: fiction, suppositions and jokes with the sentences that hang on them, words of others
-(quoted or pasted in), and what the person asks not to be remembered.
+What is said but not meant stays out as well: fiction, suppositions and jokes with the sentences that hang on them, words of
+others (quoted or pasted in), and what the person asks not to be remembered.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ MAX_RETRACTION_CHARS: Final = 40
 _CODE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _SPLIT: Final = re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-ÞА-Я0-9])|(?<=[。！？])(?![」』”])|\n+")
+_ABBREVIATED: Final = re.compile(r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|mt|vs|nr|approx|dept|[a-z])\.$", re.IGNORECASE)
 _OPENING: Final = re.compile(r"[“«「『]")
 _CLOSING: Final = re.compile(r"[”»」』]")
 _EDGES: Final = " \t\r\n-*•>#"
@@ -44,9 +45,11 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 _QUESTION: Final = re.compile(
     r"[?？]\s*[\"'”’)]*$|(?:吗|嗎|呢|か)[。.]?$"
-    r"|^(?:and |but |so )?(?:what|who|whom|whose|where|when|why|how|which)(?:['’]s|['’]re)? (?:\w+ )?(?:is|are|was|were|do|does|did|can|could"
-    r"|should|would|will|has|have|am)\b"
-    r"|^(?:do|does|did|can|could|should|would|will|is|are|was|were|am|may|have|has)(?:n['’]t)? (?:i|you|he|she|it|we|they|there|this"
+    r"|^(?:and |but |so )?(?:(?:what|which|how)(?: (?!i\b|we\b|you\b|he\b|she\b|it\b|they\b|my\b|our\b|the\b)\w+)?|who"
+    r"|whom|whose|where"
+    r"|when|why)(?:['’]s|['’]re)? (?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|am)\b"
+    r"|^(?:do|does|did|can|could|should|would|will|is|are|was|were|am|may|have|has)(?:n['’]t)? (?:i|you|he|she|it|we"
+    r"|they|there|this"
     r"|that|my|your|the)\b",
     re.IGNORECASE,
 )
@@ -58,9 +61,11 @@ _REQUEST: Final = re.compile(
 )
 _REQUEST_END: Final = re.compile(r"(?:ください|下さい|お願いします|教えて)[。.!！]?$")
 _MATERIAL: Final = re.compile(
-    r"^(?:please |can you |could you |would you |will you |help me )*(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e"
+    r"^(?:please |can you |could you |would you |will you |help me )*(?:translate|proofread|rewrite|rephrase"
+    r"|paraphrase|summari[sz]e"
     r"|correct|polish|edit|improve|fix|explain|analy[sz]e|review|check|continue|complete)\b[^:\n]{0,120}:"
-    r"|^(?:here(?:['’]s| is| are)|this is|below is|see) [^:\n]{0,60}\b(?:e-?mail|letter|article|text|log|error|output|message|essay|story"
+    r"|^(?:here(?:['’]s| is| are)|this is|below is|see) [^:\n]{0,60}\b(?:e-?mail|letter|article|text|log|error|output"
+    r"|message|essay|story"
     r"|poem|code|transcript|review|quote|paragraph|draft|conversation|chat)\b[^:\n]{0,60}:"
     r"|^[^:：\n]{0,12}(?:翻译|翻譯|润色|潤色|改写|改寫|校对|校對|总结|總結|解释|解釋|续写|續寫|分析)[^:：\n]{0,40}[:：]"
     r"|(?:英訳|和訳|翻訳|[にを]訳|添削|要約|校正|書き直|解説)[^:：\n]{0,24}[:：]",
@@ -68,14 +73,17 @@ _MATERIAL: Final = re.compile(
 )
 """From here on the message is something to work on, not something the person says."""
 _CODE_LINE: Final = re.compile(
-    r"^(?:def \w+\(|class \w+\s*[:({]|import [\w.]+(?:$|;|,| as )|return\b.*[;(]|(?:const|let|var) \w+\s*=|function\b.*\(|#include"
+    r"^(?:def \w+\("
+    r"|class \w+\s*[:({]|import [\w.]+(?:$|;|,| as )|return\b.*[;(]|(?:const|let|var) \w+\s*=|function\b.*\(|#include"
     r"|(?:public|private|protected|static|void) \w.*[({=;]|from \S+ import |for \w+ in \S+:|>>> |\$ )"
     r"|[;{}]\s*$|\)\s*[{;]|=>|==|!=|&&|\|\|"
-    r"|^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}|^(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|Traceback|SELECT|INSERT INTO|UPDATE)\b|^at \S+\("
+    r"|^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}|^(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|Traceback|SELECT|INSERT INTO"
+    r"|UPDATE)\b|^at \S+\("
 )
 
 _ASIDE: Final = re.compile(
-    r"\b(?:for example|for instance|e\.g\.|just an example|joking|joke|would have|lorem ipsum|as the saying goes|in the quote)\b"
+    r"\b(?:for example|for instance|e\.g\.|just an example|joking|joke|would have|lorem ipsum|as the saying goes"
+    r"|in the quote)\b"
     r"|比如说|比如說|例えば|冗談",
     re.IGNORECASE,
 )
@@ -87,17 +95,22 @@ _SUPPOSED: Final = re.compile(
     r"|もし|仮に|小説の中|物語の中|映画の中|夢の中|夢を見|ごっこ|ロールプレイ|なりきり",
     re.IGNORECASE,
 )
-_WOULD: Final = re.compile(r"\bif\b.*\bwould\b|\bwould\b.*\bif\b|たら.*(?:のに|だろう|でしょう|たかった)", re.IGNORECASE | re.DOTALL)
+_WOULD: Final = re.compile(
+    r"\bif\b.*\bwould\b|\bwould\b.*\bif\b|たら.*(?:のに|だろう|でしょう|たかった)", re.IGNORECASE | re.DOTALL
+)
 _STAYS_SUPPOSED: Final = re.compile(r"\b(?:would|could|might)\b|['’]d\b|就|だろう|でしょう|たら", re.IGNORECASE)
 _ROLE: Final = re.compile(r"\brole-?play\w*\b|角色扮演|ロールプレイ|なりきり", re.IGNORECASE)
 _BACK: Final = re.compile(
-    r"^(?:seriously|anyway|anyhow|in reality|in real life|in truth|actually|by the way|btw|back to|on another note|but really|ooc\b"
-    r"|out of character|(?:stop|end|enough of) (?:the |this )?role-?play|话说回来|話說回來|说正经的|說正經的|其实|其實|顺便|順便|真面目な話|実は"
+    r"^(?:seriously|anyway|anyhow|in reality|in real life|in truth|actually|by the way|btw|back to|on another note"
+    r"|but really|ooc\b"
+    r"|out of character|(?:stop|end|enough of) (?:the |this )?role-?play|话说回来|話說回來|说正经的|說正經的|其实|其實"
+    r"|顺便|順便|真面目な話|実は"
     r"|ところで|さて)",
     re.IGNORECASE,
 )
 _RETRACTED: Final = re.compile(
-    r"\b(?:(?<!no )kidding|april fools?|i(?: was| am|['’]m) joking|(?:only|just) joking|jk|gotcha|i made (?:that|it|all of it) up)\b|/s$"
+    r"\b(?:(?<!no )kidding|april fools?|i(?: was| am|['’]m) joking|(?:only|just) joking|jk|gotcha|i made (?:that|it"
+    r"|all of it) up)\b|/s$"
     r"|^(?:well,? )?not really[.!]*$"
     r"|开玩笑|開玩笑|骗你的|騙你的|逗你|冗談です|冗談だ|なんちゃって|嘘です|うそです",
     re.IGNORECASE,
@@ -105,17 +118,21 @@ _RETRACTED: Final = re.compile(
 _PRIVATE: Final = re.compile(
     r"(?:^|\bplease |\band |\bbut |, )(?:don['’]?t|do not) (?:ever )?(?:remember|save|store|note|record|memori[sz]e|keep) "
     r"(?:this|that|it|any|what|anything)\b"
-    r"|(?:^|\bplease |\band |\bbut |, )forget (?:this|that|it|what i)\b|\boff the record\b|\b(?:just|keep (?:this|that|it)|stays?) between (?:you and me|us)\b"
-    r"|(?:不要|别|別|不用)(?:记|記|保存)|(?<![别別])忘了(?:这|這|它|吧)|忘掉(?:这|這|它|吧)|(?:覚え|記憶し|記録し|保存し)ないで|忘れて(?:ください|下さい|ね|くれ)",
+    r"|(?:^|\bplease |\band |\bbut |, )forget (?:this|that|it|what i)\b|\boff the record\b|\b(?:just|keep (?:this|that"
+    r"|it)|stays?) between (?:you and me|us)\b"
+    r"|(?:不要|别|別|不用)(?:记|記|保存)|(?<![别別])忘了(?:这|這|它|吧)|忘掉(?:这|這|它|吧)|(?:覚え|記憶し|記録し"
+    r"|保存し)ないで|忘れて(?:ください|下さい|ね|くれ)",
     re.IGNORECASE,
 )
 _ME: Final = re.compile(
-    r"\b(?:i|i'm|i’m|i've|i’ve|i'll|i’ll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b|我|咱|私|僕|俺|うち|わたし|ぼく",
+    r"\b(?:i|i'm|i’m|i've|i’ve|i'll|i’ll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b|我|咱|私|僕|俺|うち"
+    r"|わたし|ぼく",
     re.IGNORECASE,
 )
 _SOMEONE: Final = re.compile(r"[他她它]|彼")
 _TELLING: Final = re.compile(
-    r"\d|(?<=\S )[A-Z][a-zà-ÿ]+|\b(?:is|are|was|were|has|have|had|will|works?|lives?|uses?|prefers?|likes?|hates?|needs?|wants?|"
+    r"\d|(?<=\S )[A-Z][a-zà-ÿ]+|\b(?:is|are|was|were|has|have|had|will|works?|lives?|uses?|prefers?|likes?|hates?"
+    r"|needs?|wants?|"
     r"decided|moved|started|stopped|called|named)\b|[A-Za-z]+[_./:@-][A-Za-z0-9]|"
     r"[是有在叫住去做学學要用能每]|喜欢|喜歡|负责|です|ます|した|だ。",
 )
@@ -183,7 +200,7 @@ def _sentences(text: str) -> Iterator[_Sentence]:
     # Blanked, not cut, so that places stay right.
     plain = _QUOTED_LINE.sub(_blank, _CODE.sub(_blank, text))
     position, opens = 0, True
-    for mark in [*(mark for mark in _SPLIT.finditer(plain) if not _is_inside_quotes(plain, mark)), None]:
+    for mark in [*(mark for mark in _SPLIT.finditer(plain) if not _is_inside_sentence(plain, mark)), None]:
         end = len(plain) if mark is None else mark.start()
         piece = plain[position:end]
         inner = piece.strip(_EDGES)
@@ -198,11 +215,13 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * len(found.group())
 
 
-def _is_inside_quotes(text: str, mark: re.Match[str]) -> bool:
-    """Whether a sentence ends within quotation marks: alone, the next one would look like the person's own."""
+def _is_inside_sentence(text: str, mark: re.Match[str]) -> bool:
+    """Whether a full stop is part of a name, or stands in a quotation: alone, the rest would look like the person's own."""
     if "\n" in mark.group():
         return False
     line = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+    if _ABBREVIATED.search(line):
+        return True
     return line.count('"') % 2 == 1 or len(_OPENING.findall(line)) > len(_CLOSING.findall(line))
 
 
@@ -211,29 +230,35 @@ def _drop_unmeant(sentences: Sequence[_Sentence], in_role: bool) -> bool:
     if any(_PRIVATE.search(sentence.text) for sentence in sentences):
         for sentence in sentences:
             sentence.kept = False
+    _drop_material_and_jokes(sentences)
     supposing = in_role
+    for sentence in sentences:
+        if sentence.opens:
+            supposing = in_role
+        if _BACK.search(sentence.text):
+            supposing = in_role = False
+        elif _ROLE.search(sentence.text):
+            in_role = True
+        if in_role or _SUPPOSED.search(sentence.text) or _WOULD.search(sentence.text):
+            supposing = True
+        elif supposing:
+            supposing = _ME.search(sentence.text) is None or _STAYS_SUPPOSED.search(sentence.text) is not None
+        sentence.kept = sentence.kept and not supposing
+    return in_role
+
+
+def _drop_material_and_jokes(sentences: Sequence[_Sentence]) -> None:
     line_start = 0
     for at, sentence in enumerate(sentences):
         if sentence.opens:
-            line_start, supposing = at, in_role
-        if _BACK.search(sentence.text):
-            supposing = in_role = False
+            line_start = at
         if _MATERIAL.search(sentence.text):
             for each in sentences[at:]:
                 each.kept = False
-            break
-        if _ROLE.search(sentence.text) and not _BACK.search(sentence.text):
-            in_role = True
+            return
         if _RETRACTED.search(sentence.text):
             for each in sentences[line_start : at + 1]:
                 each.kept = False
-        if in_role or _SUPPOSED.search(sentence.text) or _WOULD.search(sentence.text):
-            sentence.kept, supposing = False, True
-        elif supposing and (not _ME.search(sentence.text) or _STAYS_SUPPOSED.search(sentence.text)):
-            sentence.kept = False
-        else:
-            supposing = False
-    return in_role
 
 
 def _takes_back_all(opening: str) -> bool:
@@ -260,4 +285,4 @@ def _is_not_meant(sentence: str) -> bool:
 
 
 def _is_all_quoted(sentence: str) -> bool:
-    return sentence[0] in "\"“«「『" and sentence.rstrip(".。!！")[-1:] in "\"”»」』"
+    return sentence[0] in '"“«「『' and sentence.rstrip(".。!！")[-1:] in '"”»」』'

@@ -458,6 +458,21 @@ async def delete_records(
     await conn.execute("DELETE FROM eltm_entities WHERE id = ANY(%(entity)s)", parameters)
 
 
+async def delete_attribute_history(conn: AsyncConnection, attributes: Sequence[AttributeText]) -> None:
+    """Delete the revisions that have one of the values of the attributes."""
+    await conn.execute(
+        """
+        DELETE FROM eltm_revisions AS r
+         USING unnest(%(entities)s::bigint[], %(lines)s::text[]) AS gone (entity_id, line)
+         WHERE r.subject_type = 'entity' AND r.subject_id = gone.entity_id AND gone.line IN (r.before, r.after)
+        """,
+        {
+            "entities": [attribute.entity_id for attribute in attributes],
+            "lines": [f"{attribute.key}: {attribute.value}" for attribute in attributes],
+        },
+    )
+
+
 async def delete_runs_of_chat(conn: AsyncConnection, chat_id: str) -> None:
     """Delete the extraction runs of a chat with the links to it."""
     await conn.execute("DELETE FROM eltm_extraction_runs WHERE chat_id = %(chat_id)s", {"chat_id": chat_id})

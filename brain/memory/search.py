@@ -46,6 +46,7 @@ EMBED_SECONDS: Final = 20.0
 """A chat waits for the search: an embedder that takes longer is left out, words and names still answer."""
 ENTITY_CANDIDATES: Final = 60
 NAMED_LIMIT: Final = 20
+MAX_ID: Final = 2**63 - 1
 LEAST_SPELLED: Final = 4
 """Letters from which a word may be a misspelt name."""
 SPELLING_FLOOR: Final = 0.5
@@ -238,6 +239,8 @@ def _check(text: str, note_limit: int, entity_limit: int, note_filter: NoteFilte
         raise InvalidInputError("limit must not be negative")
     if note_filter.entity_id is not None and note_filter.relationship_id is not None:
         raise InvalidInputError("filter by an entity or by a relationship, not by both")
+    if any(abs(number) > MAX_ID for number in (note_filter.entity_id, note_filter.relationship_id) if number is not None):
+        raise InvalidInputError("an id has at most 63 bits")
     check_range(note_filter.start, note_filter.end)
     query = text.replace("\x00", "").strip()
     if not query and (note_limit or entity_limit):

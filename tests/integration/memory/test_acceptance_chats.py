@@ -17,7 +17,7 @@ from tests.fakes.hand import FakeHand, FakeRun
 from tests.fakes.scripted_model import ScriptedModel, chat_model
 from tests.integration.api.conftest import assistant, open_api, user
 from tests.integration.memory.pipelines import TODAY
-from tests.integration.turns.conftest import CHAT, Brain, Settings, names, run_brain
+from tests.integration.turns.conftest import Brain, Settings, names, run_brain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -169,7 +169,13 @@ async def test_17_stored_chats_contain_no_injection_and_no_meta_part(database_ur
         for _ in range(3):
             await brain.send("Where does Ada live?")
         sent = brain.hand.requests[-1].messages
-        texts = [part.text for message in sent if isinstance(message, UserMessage) for part in message.parts if isinstance(part, TextPart)]
+        texts = [
+            part.text
+            for message in sent
+            if isinstance(message, UserMessage)
+            for part in message.parts
+            if isinstance(part, TextPart)
+        ]
         assert sum(text.startswith("<meta>") for text in texts) == 2
         assert sum(text.startswith("<injection>") for text in texts) == 1
         for query in (

@@ -54,7 +54,8 @@ async def test_broken_extractions_leave_nothing_that_was_not_said(store, structu
             if not outcomes[case["name"]]:
                 assert notes == [], case["name"]
             for note in notes:
-                assert overlap(note, SAID) >= 0.2, (case["name"], note)
+                # A true quote proves a note in another language.
+                assert note in case.get("facts", ()) or overlap(note, SAID) >= 0.2, (case["name"], note)
             if "facts" in case and not case.get("any"):
                 assert sorted(notes) == sorted(set(case["facts"])), case["name"]
         assert sum(outcomes.values()) > 40

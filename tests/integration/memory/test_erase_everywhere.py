@@ -130,14 +130,21 @@ async def plant(memory: Memory) -> None:
         await chats.add_drop(conn, PLANTED, (said(f"An older word on the {WORD}."), answered("Yes.")))
         await chats.insert(conn, TITLED, title=f"About the {WORD}", messages=(said("Hello."), answered("Hi.")))
         await chats.insert(conn, DROPPED, title="Long one", messages=(said("Hello."), answered("Hi.")))
-        await chats.add_drop(conn, DROPPED, (UserMessage((TextPart(f"A {WORD} again."), picture(f"only {WORD}")), NOW), answered("Yes.")))
+        await chats.add_drop(
+            conn, DROPPED, (UserMessage((TextPart(f"A {WORD} again."), picture(f"only {WORD}")), NOW), answered("Yes."))
+        )
         await chats.insert(conn, BYSTANDER, title="Bystander", messages=(said("My badge is 7."), answered("Fine.")))
         by_tool = asked_of_a_tool("the zaunk\\u00f6nig")
         await enqueue_snapshot(conn, by_tool, chat_id=None, chat_title="escaped")
     # Remembered, with source, subject and attribute.
     memory.model.answers = {
-        "extraction": [f'[1] The user\'s passport word is {WORD}. | "My passport word is {WORD}"', Fail("upstream", f"what is a {WORD}?")],
-        "plan": [f"NOTE | 1 | user (person) |\nATTRIBUTE | 1 | user (person) | passport word = {WORD}\nNOTE | 1 | {WORD} (bird) |"],
+        "extraction": [
+            f'[1] The user\'s passport word is {WORD}. | "My passport word is {WORD}"',
+            Fail("upstream", f"what is a {WORD}?"),
+        ],
+        "plan": [
+            f"NOTE | 1 | user (person) |\nATTRIBUTE | 1 | user (person) | passport word = {WORD}\nNOTE | 1 | {WORD} (bird) |"
+        ],
     }
     queue = JobQueue(store.pool, POLICY)
     worker = JobWorker(queue, memory.pipeline.work, is_paused=not_paused, workers=1)
@@ -151,7 +158,9 @@ async def plant(memory: Memory) -> None:
     # Corrected, renamed, merged and forgotten by a person.
     corrections = Corrections(store.pool, store.spaces)
     user, bird = [view.entity for view in await store.reads.list_entities(10)]
-    edited = (await store.notes.attach_to_entity(user.id, [NewNote(DAY, f"Saw a {WORD}."), NewNote(DAY, f"{WORD}: forgotten")])).notes
+    edited = (
+        await store.notes.attach_to_entity(user.id, [NewNote(DAY, f"Saw a {WORD}."), NewNote(DAY, f"{WORD}: forgotten")])
+    ).notes
     await corrections.edit_note(edited[0].id, "Saw a bird.")
     await corrections.forget_note(edited[1].id)
     await store.entities.refine(bird.id, name="wren", author="person")
@@ -271,7 +280,10 @@ async def test_a_closed_run_writes_by_no_way(store: EltmStore) -> None:
         with pytest.raises(InvalidInputError):
             await store.notes.attach_to_entity(user.id, [NewNote(DAY, "late")], NoteRules(sources=(NoteSource(run_id),)))
         tools = WriterTools(store, EltmSearch(store.pool, store.spaces), [], run_id)
-        for name, args in (("create_entity", b'{"name":"late"}'), ("set_entity_attribute", b'{"entity_id":1,"key":"k","value":"late"}')):
+        for name, args in (
+            ("create_entity", b'{"name":"late"}'),
+            ("set_entity_attribute", b'{"entity_id":1,"key":"k","value":"late"}'),
+        ):
             assert (await tools.execute("c", name, Raw(args))).is_error
         assert [view.entity.canonical_name for view in await store.reads.list_entities(10)] == ["user"]
         assert await memory.notes() == []

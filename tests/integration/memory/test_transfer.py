@@ -205,7 +205,17 @@ async def test_a_mistake_is_named_by_its_path_and_nothing_is_written(
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"null", b"{}", b'{"entities":{}}', b'{"relationships":[]}', b"\xff\xfe", b'{"entities":{},"relationships":[]', b"[" * 100_000],
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"entities":{}}',
+        b'{"relationships":[]}',
+        b"\xff\xfe",
+        b'{"entities":{},"relationships":[]',
+        b"[" * 100_000,
+    ],
 )
 async def test_what_is_no_memory_file_is_refused(store: EltmStore, transfer: Transfer, body: bytes) -> None:
     with pytest.raises(InvalidInputError):
@@ -217,7 +227,10 @@ async def test_a_note_that_is_there_with_other_signs_is_another_note(store: Eltm
     """An import compares day and trimmed text, nothing looser."""
     file = _file()
     await transfer.take_in(json.dumps(file).encode())
-    file["entities"]["u1"]["notes"] = [{"date": "2026-08-30", "note": "moved to london"}, {"date": "2026-08-29", "note": "Moved to London."}]
+    file["entities"]["u1"]["notes"] = [
+        {"date": "2026-08-30", "note": "moved to london"},
+        {"date": "2026-08-29", "note": "Moved to London."},
+    ]
     assert (await transfer.take_in(json.dumps(file).encode())).notes_inserted == 2
 
 

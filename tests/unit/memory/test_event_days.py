@@ -49,7 +49,7 @@ SAID = date(2026, 2, 10)
         ("两三天前搬家了", None),
         ("三日後に出発します", date(2026, 2, 13)),
         ("他三天后就走了", None),
-        ("4月3日前に返します", None),
+        ("4月3日前に返します", date(2026, 4, 3)),
         ("大前天到的", date(2026, 2, 7)),
         # 2026-02-10 is a Tuesday.
         ("My sister started as a welder on Monday", date(2026, 2, 9)),
@@ -78,6 +78,8 @@ SAID = date(2026, 2, 10)
         ("we march 10 miles", None),
         ("in May 12 people came", None),
         ("the log of 2026/01/09", date(2026, 1, 9)),
+        ("記録は2026/01/09に残した", date(2026, 1, 9)),
+        ("用户于2026-01-09搬家", date(2026, 1, 9)),
         ("see /logs/2026/01/09/x.log", None),
         ("last year on April 7 we met", date(2025, 4, 7)),
         ("last week we moved", None),

@@ -23,7 +23,6 @@ def kept(*texts: str, flavour="conversation") -> list[str]:
         "I work as an actuary at Meridian Mutual, badge 48213.",
         "My knee hurts after 25 kilometres though, the left one.",
         "We do not really like mushrooms at home.",
-        "No kidding, I live in Oslo.",
         "When I was a child I lived in Graz.",
         "What I like most is rye bread with butter.",
         "The return flight is on June 5.",
@@ -102,6 +101,11 @@ def test_a_retraction_takes_back_the_message_before(retraction):
 
 def test_a_quotation_is_not_cut_into_statements_of_the_person():
     text = 'My boss said: "I live in Oslo. I hate Graz." and left.'
+    assert kept(text) == [text]
+
+
+def test_a_title_does_not_end_a_sentence():
+    text = "The work starts on April 7 and they need the key from Mrs. Brandt next door."
     assert kept(text) == [text]
 
 

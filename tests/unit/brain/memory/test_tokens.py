@@ -77,7 +77,14 @@ def test_form_does_not_make_a_text_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("Writes C.", "Writes C++."), ("Writes C.", "Writes C#."), ("It is 5 degrees", "It is -5 degrees"), ("$5", "€5"), ("5", "5 %")]
+    ("one", "other"),
+    [
+        ("Writes C.", "Writes C++."),
+        ("Writes C.", "Writes C#."),
+        ("It is 5 degrees", "It is -5 degrees"),
+        ("$5", "€5"),
+        ("5", "5 %"),
+    ],
 )
 def test_signs_that_change_the_meaning_make_a_text_another(one: str, other: str) -> None:
     assert same_text_hash(one) != same_text_hash(other)
