@@ -27,6 +27,7 @@ def kept(*texts: str, flavour="conversation") -> list[str]:
         "What I like most is rye bread with butter.",
         "The return flight is on June 5.",
         "My class starts at nine on Mondays.",
+        "Given the low budget we chose oak for the worktop.",
         "For my game I use Godot 4.2.",
         "我家的猫叫豆豆,今年三岁,对鸡肉过敏。",
         "別忘了这件事对我很重要,我住在成都。",
@@ -47,14 +48,24 @@ def test_what_is_meant_is_kept_as_it_stands(text):
         "Suppose our server ran on Mars. The ping to Earth is 20 minutes.",
         "In the novel the detective lives on a houseboat. He drinks absinthe and owns 3 cats.",
         "I dreamt that I was in Lima. There were 40 llamas.",
+        "I wish I were living in Hawaii with ten cats.",
+        "If I lived in Paris, I could see the Louvre daily.",
+        "Say I had won the 2024 lottery, then I'd have bought Malta.",
+        "Assume the server has 64 GB of RAM. It runs in Oslo.",
+        "The heroine of it, Dora, owns a vineyard in Tuscany.",
+        "我昨晚梦到自己住在火星上。",
+        "もしも宝くじが当たったら、島を買います。",
         "如果我是猫就好了。每天睡十个小时。",
         "小说里的侦探住在船上。他有三只猫。",
         "もし私が若かったら、北海道に住みたかったです。",
         "小説の中の探偵は船に住んでいます。猫が三匹います。",
         # A role is played until it is given up.
         "Let's role-play: I am a knight. My castle is in Bordeaux.",
-        # Jokes, taken back at once or in the next sentence.
+        "Let's pretend I'm a pirate. Call me Captain Hook.",
+        # Jokes, told by their laughter or taken back at once or in the next sentence.
         "April fools: I am the king of Norway, just kidding.",
+        "Haha, and my other car is a spaceship from 2050.",
+        "我儿子说他是恐龙,哈哈。",
         "I bought Buckingham Palace. It has 775 rooms. Just kidding!",
         "我中了五百万大奖。开玩笑的。",
         "私は宇宙飛行士です。冗談です。",
@@ -65,6 +76,9 @@ def test_what_is_meant_is_kept_as_it_stands(text):
         "Translate this into French: I live in Oslo. My dog is called Rex.",
         "Can you proofread my letter:\nDear Sir,\nI live at 5 Elm Street.\nMy phone number is 7731.",
         "Here is the log of my service:\nworker 3 has 40 jobs\nuser bob has 12 tokens",
+        "Question 3: A train leaves Chicago at 9 am with 200 passengers.",
+        "user: I like jazz and own 40 records",
+        "This is what my character would say: I hate the king.",
         "请翻译这句话:我住在奥斯陆,有两只狗。",
         "次の文を英語に訳してください:私はオスロに住んでいます。",
         # Code, in fences or not.
@@ -83,6 +97,11 @@ def test_what_is_meant_is_kept_as_it_stands(text):
 )
 def test_what_is_not_meant_is_left_out(text):
     assert kept(text) == []
+
+
+def test_what_follows_in_a_story_is_left_out_but_not_that_it_is_written():
+    assert kept("I am writing a screenplay. Dora owns a vineyard in Tuscany.") == ["I am writing a screenplay."]
+    assert kept("小説を書いています。健太は大阪に住む探偵です。") == ["小説を書いています。"]
 
 
 def test_the_person_is_believed_again_after_a_supposition():
