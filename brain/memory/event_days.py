@@ -29,7 +29,7 @@ _MONTHS: Final = (
 _MONTH: Final = "|".join(
     f"{name[:3]}(?:{name[3:]}|t)?" if name[:3] == "sep" else f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS
 )
-_WEEKDAYS: Final[Sequence[str]] = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - reads better
+_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY: Final = "|".join(_WEEKDAYS)
 _TH: Final = "(?:st|nd|rd|th)?"
 _MONTH_FIRST: Final = re.compile(
