@@ -22,7 +22,7 @@ from brain.chats.titles import TitleGenerator
 from brain.chats.transfer import ChatReader
 from brain.config.models import Config
 from brain.db.pools import open_pool
-from brain.jobs.queue import enqueue_snapshot
+from brain.jobs.queue import enqueue_encoded
 from brain.memory.assembly import MemoryParts, build_memory
 from brain.observability.metrics import Metrics
 from brain.personas.service import PersonaService
@@ -140,7 +140,7 @@ async def open_services(config: Config) -> AsyncGenerator[Services]:
             collector=collector,
             locks=locks,
             chat_store=store,
-            chats=ChatService(pool, store, locks, enqueue=enqueue_snapshot, live=find_live_chats),
+            chats=ChatService(pool, store, locks, enqueue=enqueue_encoded, live=find_live_chats),
             reader=ChatReader(pool, store),
             titles=TitleGenerator(pool, store, collector, title_model, config.title.last_n_round),
             search=ChatSearch(pool),

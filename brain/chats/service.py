@@ -41,14 +41,14 @@ class SnapshotQueue(Protocol):
     async def __call__(
         self,
         conn: AsyncConnection,
-        messages: Sequence[Message],
+        chat_json: str,
         /,
         *,
+        message_count: int,
         chat_id: str,
         chat_title: str,
-        first_index: int = 0,
     ) -> int:
-        """Return the id of the job."""
+        """Queue the JSON of a region and return the id of the job."""
         ...
 
 
@@ -165,9 +165,7 @@ class ChatService:
             if row is None:
                 raise NotFoundError("chat", chat_id)
             if remember and row.remember and await queries.is_persona_remembering(conn, row.persona_id):
-                messages = await self._readable(conn, row)
-                if messages:
-                    await self._enqueue(conn, messages, chat_id=chat_id, chat_title=row.title)
+                await self._enqueue_readable(conn, row)
             await self._store.delete(conn, chat_id)
 
     async def truncate(self, chat_id: str, index: int, *, expected_length: int | None = None) -> None:
@@ -230,11 +228,15 @@ class ChatService:
             number += 1
         return f"{base} ({number})"
 
-    async def _readable(self, conn: AsyncConnection, row: queries.ChatRow) -> tuple[Message, ...]:
+    async def _enqueue_readable(self, conn: AsyncConnection, row: queries.ChatRow) -> None:
         try:
-            return decode_stored(row.id, await self._store.read_json(conn, row))
+            text = await self._store.read_json(conn, row)
+            messages = decode_stored(row.id, text)
         except CorruptChatError:
-            return ()
+            return
+        if messages:
+            # The text goes on as it is: encoding a long history again would cost as much as deleting it.
+            await self._enqueue(conn, text, message_count=len(messages), chat_id=row.id, chat_title=row.title)
 
 
 def new_chat_id() -> str:

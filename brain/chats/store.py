@@ -82,11 +82,13 @@ class ChatStore:
         persona_id: int,
         remember: bool | None = None,
         expected_revision: int | None = None,
+        unchanged: int | None = None,
     ) -> int:
         """Replace the history of an existing chat, its search rows and its attachments; return the new revision.
 
         Must run inside a transaction. The title is never touched. Give the ``revision`` of the loaded chat as
-        ``expected_revision``: then a change made by someone else meanwhile (after a lost lock) is never overwritten.
+        ``expected_revision``: then a change made by someone else meanwhile (after a lost lock) is never overwritten. The first
+        ``unchanged`` messages, if given, are those of that revision, which spares comparing their search rows.
 
         Raises:
             InvalidHistoryError: a rule of stored chats is broken; a bug of the caller.
@@ -111,7 +113,7 @@ class ChatStore:
             raise ConflictError(f"chat {chat_id!r} was changed by someone else meanwhile; load it again")
         removed = await queries.replace_links(conn, chat_id, 0, sorted(stored.contents))
         await self.drop_unused(conn, removed)
-        await index_history(conn, chat_id, messages)
+        await index_history(conn, chat_id, messages, unchanged=unchanged)
         return revision
 
     async def insert(

@@ -7,8 +7,9 @@ guess. Recognition by shape is only for text of unknown origin.
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
@@ -93,6 +94,12 @@ def local_time(moment: datetime) -> str:
 
 def render_anchor(created_at: Instant) -> str:
     """Return the element that tells when a historical message was sent."""
+    return _render_anchor(created_at, time.tzname)
+
+
+@lru_cache(4096)
+def _render_anchor(created_at: Instant, _zone: tuple[str, str]) -> str:
+    # A long history has one per message in every round; the zone is part of the key, because it decides the text.
     return f"<meta><sent-at>{local_time(datetime_from_instant(created_at))}</sent-at></meta>"
 
 

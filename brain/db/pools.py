@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_MAX_SIZE: Final = 20
 OPEN_TIMEOUT_S: Final = 15.0
 """How long a start waits for the first connection before it says that the database does not answer."""
+TRUSTED_SECONDS: Final = 1.0
+"""How long after its last use a connection is handed out without asking the database: under load this spares many round trips."""
 
 
 class CancellablePool(AsyncConnectionPool[AsyncConnection]):
@@ -24,6 +28,10 @@ class CancellablePool(AsyncConnectionPool[AsyncConnection]):
     psycopg_pool hands the connection out and forgets the cancellation when both arrive in one turn of the loop: an endless
     task that is being stopped would then go on for ever.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._returned: WeakKeyDictionary[AsyncConnection, float] = WeakKeyDictionary()
 
     async def getconn(self, timeout: float | None = None) -> AsyncConnection:  # noqa: ASYNC109 - the signature of the base class
         """Return a connection, as the base class does.
@@ -38,6 +46,20 @@ class CancellablePool(AsyncConnectionPool[AsyncConnection]):
             await self.putconn(conn)
             raise asyncio.CancelledError
         return conn
+
+    async def putconn(self, conn: AsyncConnection) -> None:
+        """Take a connection back, as the base class does."""
+        self._returned[conn] = time.monotonic()
+        await super().putconn(conn)
+
+    async def check_rested(self, conn: AsyncConnection) -> None:
+        """Ask a connection that has rested whether it is alive; one that worked a moment ago is taken at its word.
+
+        Raises:
+            psycopg.OperationalError: the connection is lost.
+        """
+        if time.monotonic() - self._returned.get(conn, 0.0) > TRUSTED_SECONDS:
+            await self.check_connection(conn)
 
 
 @asynccontextmanager
@@ -58,6 +80,10 @@ async def open_pool(
     Raises:
         psycopg_pool.PoolTimeout: the database did not answer within ``OPEN_TIMEOUT_S``.
     """
+
+    async def check(conn: AsyncConnection) -> None:
+        await pool.check_rested(conn)
+
     pool = CancellablePool(
         url,
         connection_class=AsyncConnection,
@@ -67,7 +93,7 @@ async def open_pool(
         timeout=timeout_s,
         name=name,
         open=False,
-        check=CancellablePool.check_connection,
+        check=check,
         configure=register_vector_async,
     )
     try:

@@ -10,6 +10,7 @@ import msgspec
 
 from brain.errors import HandRunError, HandUnavailableError
 from brain.runs.event_stream import RunEventReader
+from brain.runs.pacing import Gathering, Pacing, open_pacing
 from shared_protocol.codec import embed_answer_decoder, encode_json, error_body_decoder
 from shared_protocol.headers import AUTH_HEADER, REQUEST_ID_HEADER
 from shared_protocol.run import DoneEvent, ErrorEvent, RunEvent, RunRequest
@@ -25,8 +26,9 @@ HEALTH_TIMEOUT_SECONDS: Final = 5.0
 class HandClient:
     """Talks to one hand over HTTP. A lost connection is never retried: the hand cannot resume a run."""
 
-    def __init__(self, session: aiohttp.ClientSession, base_url: str, token: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, base_url: str, token: str, pacing: Pacing | None = None) -> None:
         self._session = session
+        self._pacing = pacing or Pacing()
         self._base_url = base_url
         self._headers = {AUTH_HEADER: token}
 
@@ -54,7 +56,9 @@ class HandClient:
             HandUnavailableError: it could not be reached, or the stream ended without a terminal event.
         """
         reader = RunEventReader()
+        gathering = Gathering(self._pacing)
         async with self._post("/v1/run", body, request_id) as response:
+            response.content.on_eof(gathering.end)
             while chunk := await response.content.readany():
                 try:
                     batch = reader.feed(chunk)
@@ -66,6 +70,7 @@ class HandClient:
                 # Nothing follows a terminal event.
                 if isinstance(batch[-1], DoneEvent | ErrorEvent):
                     return
+                await gathering.pause()
         raise HandUnavailableError("the hand closed the stream before the run had ended")
 
     async def embed(self, request: EmbedRequest, *, request_id: str = "") -> EmbedAnswer:
@@ -110,8 +115,11 @@ async def open_hand_client(base_url: str, token: str) -> AsyncGenerator[HandClie
     """Open a client with no limit on connections and no total timeout: runs last as long as they last."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False, read_bufsize=2**18) as session:
-        yield HandClient(session, base_url, token)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False, read_bufsize=2**18) as session,
+        open_pacing() as pacing,
+    ):
+        yield HandClient(session, base_url, token, pacing)
 
 
 def _refusal(status: int, body: bytes) -> HandRunError | HandUnavailableError:

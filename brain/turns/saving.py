@@ -55,7 +55,8 @@ async def save_turn(
     """
     request = turn.request
     remembers = request.remember and loaded.remember and request.persona.remember
-    async with pool.connection() as conn, conn.transaction():
+    # What need not wait for an answer travels together.
+    async with pool.connection() as conn, conn.pipeline(), conn.transaction():
         await store.store(
             conn,
             loaded.id,
@@ -64,6 +65,7 @@ async def save_turn(
             persona_id=request.persona.id,
             remember=None if request.remember else False,
             expected_revision=loaded.revision,
+            unchanged=_count_unchanged(loaded.messages, conversation.messages),
         )
         for region in conversation.dropped:
             await store.add_drop(conn, loaded.id, region)
@@ -71,6 +73,12 @@ async def save_turn(
                 await enqueue_snapshot(conn, region, chat_id=loaded.id, chat_title=loaded.title)
         await _save_memories(conn, turn, conversation, memory)
         await queries.release_turn(conn, loaded.id, turn_id=turn.turn_id)
+
+
+def _count_unchanged(before: Sequence[Message], after: Sequence[Message]) -> int:
+    return next(
+        (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new), min(len(before), len(after))
+    )
 
 
 async def _save_memories(conn: AsyncConnection, turn: LiveTurn, conversation: Conversation, memory: MemoryContext) -> None:

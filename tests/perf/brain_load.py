@@ -186,7 +186,11 @@ def wait_ready(port: int) -> None:
 def program(cpu: str, *argv: str, port: int, log: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("ab") as output:
         process = subprocess.Popen(
-            ["taskset", "-c", cpu, *argv], stdout=output, stderr=output, cwd=ROOT, env={**os.environ, **(env or {})}
+            [*(["nice", "-n", "-19"] if os.geteuid() == 0 else []), "taskset", "-c", cpu, *argv],
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+            env={**os.environ, **(env or {})},
         )
         try:
             wait_port(port, process)

@@ -45,6 +45,8 @@ def fold_with_positions(text: str) -> tuple[str, list[int]]:
 
 def grams(folded: str) -> list[str]:
     """Return the single characters and pairs of all runs of scripts that are written without spaces, each once, sorted."""
+    if folded.isascii():
+        return []
     found: set[str] = set()
     for match in _UNSPACED.finditer(folded):
         run = match.group()

@@ -25,8 +25,16 @@ _UNWANTED: Final = {0x00: None, 0xE000: None, 0xE001: None}
 """U+0000, which PostgreSQL refuses, and the two marks that wrap hits in a snippet."""
 
 
-async def index_history(conn: AsyncConnection, chat_id: str, messages: Sequence[Message]) -> None:
-    """Make the rows of a chat's messages those of ``messages``; unchanged rows are left alone."""
+async def index_history(
+    conn: AsyncConnection, chat_id: str, messages: Sequence[Message], *, unchanged: int | None = None
+) -> None:
+    """Make the rows of a chat's messages those of ``messages``; unchanged rows are left alone.
+
+    The first ``unchanged`` messages, if known, are those of the rows: what a turn appends is not compared with all before.
+    """
+    if unchanged is not None:
+        await _index_tail(conn, chat_id, messages, unchanged)
+        return
     wanted = {index: text for index, message in enumerate(messages) if (text := _searchable(message)) is not None}
     present = await queries.fetch_digests(conn, chat_id)
     digests = {index: _digest(*text) for index, text in wanted.items()}
@@ -35,12 +43,20 @@ async def index_history(conn: AsyncConnection, chat_id: str, messages: Sequence[
     if stale:
         await queries.delete_rows(conn, chat_id, stale)
     if fresh:
-        chosen = [(index, *wanted[index], digests[index]) for index in fresh]
-        if sum(len(wanted[index][2]) for index in fresh) < THREAD_FROM_CHARS:
-            rows = [_row(*item) for item in chosen]
-        else:
-            rows = await asyncio.to_thread(lambda: [_row(*item) for item in chosen])
-        await queries.insert_rows(conn, chat_id, rows)
+        await queries.insert_rows(conn, chat_id, await _rows([(index, *wanted[index], digests[index]) for index in fresh]))
+
+
+async def _index_tail(conn: AsyncConnection, chat_id: str, messages: Sequence[Message], start: int) -> None:
+    await queries.delete_rows_from(conn, chat_id, start)
+    texts = [(index, text) for index in range(start, len(messages)) if (text := _searchable(messages[index])) is not None]
+    if texts:
+        await queries.append_rows(conn, chat_id, await _rows([(index, *text, _digest(*text)) for index, text in texts]))
+
+
+async def _rows(chosen: Sequence[tuple[int, str, str | None, str, bytes]]) -> list[queries.IndexRow]:
+    if sum(len(item[3]) for item in chosen) < THREAD_FROM_CHARS:
+        return [_row(*item) for item in chosen]
+    return await asyncio.to_thread(lambda: [_row(*item) for item in chosen])
 
 
 async def index_title(conn: AsyncConnection, chat_id: str, title: str) -> None:

@@ -63,6 +63,18 @@ async def delete_rows(conn: AsyncConnection, chat_id: str, indexes: Sequence[int
     )
 
 
+async def delete_rows_from(conn: AsyncConnection, chat_id: str, start: int) -> None:
+    """Take out the texts of the messages from an index on."""
+    await conn.execute(
+        """
+        DELETE FROM chat_search
+         WHERE chat_id = %(chat_id)s
+           AND message_index >= %(start)s
+        """,
+        {"chat_id": chat_id, "start": start},
+    )
+
+
 async def insert_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexRow]) -> None:
     """Put texts in."""
     async with (
@@ -87,6 +99,18 @@ async def insert_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexR
                     row.digest,
                 ),
             )
+
+
+async def append_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexRow]) -> None:
+    """Put a few texts in; works in pipeline mode, which ``COPY`` does not."""
+    async with conn.cursor() as cur:
+        await cur.executemany(
+            """
+            INSERT INTO chat_search (chat_id, message_index, role, message_created_at, body, folded, grams, digest)
+            VALUES (%(chat_id)s, %(message_index)s, %(role)s, %(message_created_at)s, %(body)s, %(folded)s, %(grams)s, %(digest)s)
+            """,
+            [{"chat_id": chat_id, **msgspec.structs.asdict(row)} for row in rows],
+        )
 
 
 async def find_hits(

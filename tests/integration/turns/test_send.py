@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from PIL import Image
 
+from brain.chats.search.index import index_history
 from shared_protocol.messages import AssistantMessage, AttachmentPart, Base64Content, TextPart, ToolCallPart, UserMessage
 from shared_protocol.run import TextDelta, ToolCallEvent, ToolResultEvent
 from tests.fakes.hand import FakeHand, FakeRun
@@ -323,6 +324,22 @@ async def test_replace_from_works_on_the_history_before_it_and_replaces_only_on_
     assert len(after) == 4
     assert isinstance(after[2], UserMessage)
     assert after[2].parts == (TextPart("two again"),)
+
+
+async def test_the_search_rows_follow_turns_that_append_and_replace(brain: Brain) -> None:
+    rows = "SELECT message_index, role, message_created_at, body, folded, grams, digest FROM chat_search ORDER BY message_index"
+    await brain.create_chat()
+    await brain.send("one 東京")
+    await brain.send("two")
+    await brain.send("two again", replaceFrom=2)
+    kept = await brain.rows(rows)
+    assert [(row[0], row[1]) for row in kept] == [(0, "user"), (1, "assistant"), (2, "user"), (3, "assistant")]
+    assert [row[3] for row in kept if row[1] == "user"] == ["one 東京", "two again"]
+    messages = (await brain.load()).messages
+    async with brain.pool.connection() as conn, conn.transaction():
+        await conn.execute("DELETE FROM chat_search")
+        await index_history(conn, CHAT, messages)
+    assert await brain.rows(rows) == kept
 
 
 async def test_replace_from_follows_the_rules_of_truncation(brain: Brain) -> None:
