@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from psycopg.rows import class_row
 
-from brain.chats.queries import delete_unlinked_contents, lock_contents
+from brain.chats.queries_contents import delete_unlinked_contents, lock_contents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
