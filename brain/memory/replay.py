@@ -122,6 +122,7 @@ class ReplayService:
 
     def _check(self, messages: Sequence[Message], compaction_rounds: int, context_rounds: int) -> None:
         try:
+            # The stricter rules of an import are for chats that are stored and sent to a provider again.
             check_stored_chat(messages)
             check_round_locality(messages)
         except InvalidHistoryError as problem:
