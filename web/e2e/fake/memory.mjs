@@ -2,7 +2,7 @@
 
 const entity = { id: 12, canonicalName: 'ada lovelace', category: 'person' };
 const other = { id: 13, canonicalName: 'charles babbage', category: 'person' };
-const relationship = { id: 3, srcId: 12, dstId: 13, verb: 'works with', valid: true };
+const relationship = { id: 3, srcId: 12, dstId: 13, verb: 'works_with', valid: true };
 const note = {
   id: 7,
   entityId: 12,

@@ -296,6 +296,7 @@ describe('a conversation', () => {
     vi.useRealTimers();
     expect(conversation.draft.text).toBe('hi');
     expect(conversation.turn.failure).not.toBeNull();
+    expect(conversation.history.error).toBeNull();
     Object.assign(server.routes, new Server().routes);
     server.routes['GET /api/chats/1-1/chat'] = () => json([asked('hi'), said('one two')]);
     await conversation.catchUp();

@@ -185,6 +185,8 @@ export class ChatTurn {
     this.pending = null;
     chats.markLive(chatId, false);
     if (reloaded) dropPending(chatId);
+    // The failure says it already.
+    else if (ending.kind === 'lost') history.error = null;
     const stored =
       ending.kind === 'done' ||
       (reloaded && pending !== null && history.gained(pending.text, before));
