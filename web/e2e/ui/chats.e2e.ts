@@ -245,6 +245,20 @@ browserTests('around the conversation', () => {
     expect(await theme()).toBe('dark');
   });
 
+  it('says what to do when a part of the page is missing', async () => {
+    const page = await open();
+    await composer(page).waitFor();
+    await page.route('**/assets/Tools-*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Tools' }).click();
+    await page.getByRole('alert').getByText('Something on this page went wrong.').waitFor();
+    await page.evaluate(() => {
+      const reason = new Error('a dialog is missing');
+      const init = { promise: Promise.resolve(), reason };
+      dispatchEvent(new PromiseRejectionEvent('unhandledrejection', init));
+    });
+    await page.getByText('(a dialog is missing)').waitFor();
+  });
+
   it('says what is wrong when the server is gone', async () => {
     const page = await open();
     await composer(page).waitFor();

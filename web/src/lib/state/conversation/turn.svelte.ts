@@ -179,17 +179,13 @@ export class ChatTurn {
     live.flush();
     const { pending } = this;
     const before = history.messages;
-    const reloaded = await history.tryLoad(chatId, signal);
+    const reloaded = await this.#reload(chatId, ending, signal);
     if (signal.aborted) return;
     this.live = null;
     this.pending = null;
     chats.markLive(chatId, false);
-    if (reloaded) dropPending(chatId);
-    // The failure says it already.
-    else if (ending.kind === 'lost') history.error = null;
-    const stored =
-      ending.kind === 'done' ||
-      (reloaded && pending !== null && history.gained(pending.text, before));
+    const gained = reloaded && pending !== null && history.gained(pending.text, before);
+    const stored = ending.kind === 'done' || gained;
     if (stored) this.#succeed(live);
     else this.#fail(live, ending, pending);
     await chats.refresh();
@@ -197,6 +193,17 @@ export class ChatTurn {
     this.#of.onended();
     const first = stored && pending?.from === 0 && preferences.autoTitle;
     if (first) await nameNewChat(chats, chatId, pending.text);
+  }
+
+  /** Read what the turn left in the history; whether that went well. */
+  async #reload(chatId: string, ending: Ending, signal: AbortSignal): Promise<boolean> {
+    const { history } = this.#of;
+    const reloaded = await history.tryLoad(chatId, signal);
+    if (signal.aborted) return reloaded;
+    if (reloaded) dropPending(chatId);
+    // The failure says it already.
+    else if (ending.kind === 'lost') history.error = null;
+    return reloaded;
   }
 
   #succeed(live: LiveTurn): void {
