@@ -12,7 +12,8 @@ from shared_protocol.messages import AssistantMessage, AttachmentKind, Base64Con
 
 if TYPE_CHECKING:
     from brain.catalog import ChatModel
-    from brain.chats.queries import ChatHead, DropHead
+    from brain.chats.queries import ChatHead
+    from brain.chats.queries_drops import DropHead
     from brain.chats.search.service import Hit
     from brain.personas.service import Persona
 

@@ -15,7 +15,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from brain.chats import queries
+from brain.chats import queries_locks
 from brain.errors import ChatBusyError, UnavailableError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ChatLocks:
         if not held.lost.is_set() and session is not None:
             try:
                 async with asyncio.timeout(self._wait_ms / 1000):
-                    await queries.ping(session)
+                    await queries_locks.ping(session)
             except (psycopg.Error, TimeoutError) as problem:
                 await self._lose(session, problem)
         if held.lost.is_set():
@@ -118,7 +118,7 @@ class ChatLocks:
                 continue
             try:
                 async with asyncio.timeout(self._wait_ms / 1000):
-                    await queries.ping(session)
+                    await queries_locks.ping(session)
             except (psycopg.Error, TimeoutError) as problem:
                 await self._lose(session, problem)
 
@@ -163,7 +163,7 @@ class ChatLocks:
         session = await self._get_session()
         try:
             async with asyncio.timeout(self._wait_ms / 1000):
-                taken = await queries.try_lock(session, lock_key(chat_id))
+                taken = await queries_locks.try_lock(session, lock_key(chat_id))
         except (psycopg.Error, TimeoutError) as problem:
             await self._lose(session, problem)
             raise UnavailableError("the database does not answer: the chat cannot be locked") from problem
@@ -186,7 +186,7 @@ class ChatLocks:
             return
         try:
             async with asyncio.timeout(self._wait_ms / 1000):
-                released = await queries.unlock(session, lock_key(held.chat_id))
+                released = await queries_locks.unlock(session, lock_key(held.chat_id))
         except (psycopg.Error, TimeoutError) as problem:
             # The session may still hold the lock: only closing it is sure.
             await self._lose(session, problem)
@@ -205,7 +205,7 @@ class ChatLocks:
                         autocommit=True,
                         application_name="daapu-chat-locks",
                     )
-                    await queries.prepare_lock_session(session, self._wait_ms)
+                    await queries_locks.prepare_lock_session(session, self._wait_ms)
             except (psycopg.Error, TimeoutError) as problem:
                 raise UnavailableError("the database does not answer: chats cannot be locked") from problem
             if self._session is not None:

@@ -41,14 +41,14 @@ class SnapshotQueue(Protocol):
     async def __call__(
         self,
         conn: AsyncConnection,
-        chat_json: str,
+        chat_json: str | None,
         /,
         *,
         message_count: int,
         chat_id: str,
         chat_title: str,
     ) -> int:
-        """Queue the JSON of a region and return the id of the job."""
+        """Queue the JSON of a region (``None``: the chat's stored text) and return the id of the job."""
         ...
 
 
@@ -235,8 +235,9 @@ class ChatService:
         except CorruptChatError:
             return
         if messages:
-            # The text goes on as it is: encoding a long history again would cost as much as deleting it.
-            await self._enqueue(conn, text, message_count=len(messages), chat_id=row.id, chat_title=row.title)
+            # Sending a long history to the database again would cost more than deleting it.
+            given = None if text is row.chat_json else text
+            await self._enqueue(conn, given, message_count=len(messages), chat_id=row.id, chat_title=row.title)
 
 
 def new_chat_id() -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from brain.chats import queries
+from brain.chats import queries, queries_contents, queries_drops
 from brain.chats.attachments import attachments_of
 from brain.chats.search.index import index_history
 from brain.chats.stored_text import StoredText, from_stored_text, hashes_in, to_stored_text
@@ -111,7 +111,7 @@ class ChatStore:
             if await queries.find_chat_head(conn, chat_id) is None:
                 raise NotFoundError("chat", chat_id)
             raise ConflictError(f"chat {chat_id!r} was changed by someone else meanwhile; load it again")
-        removed = await queries.replace_links(conn, chat_id, 0, sorted(stored.contents))
+        removed = await queries_contents.replace_links(conn, chat_id, 0, sorted(stored.contents))
         await self.drop_unused(conn, removed)
         await index_history(conn, chat_id, messages, unchanged=unchanged)
         return revision
@@ -145,7 +145,7 @@ class ChatStore:
             remember=remember,
         )
         if stored.contents:
-            await queries.replace_links(conn, chat_id, 0, sorted(stored.contents))
+            await queries_contents.replace_links(conn, chat_id, 0, sorted(stored.contents))
         await index_history(conn, chat_id, messages)
         return head
 
@@ -160,7 +160,7 @@ class ChatStore:
         check_snapshot(messages)
         stored = await _encode(messages)
         await self.keep_contents(conn, stored)
-        number = await queries.insert_drop(
+        number = await queries_drops.insert_drop(
             conn,
             chat_id,
             dropped_messages=len(messages),
@@ -168,7 +168,7 @@ class ChatStore:
             messages_json=stored.text,
         )
         if stored.contents:
-            await queries.replace_links(conn, chat_id, number, sorted(stored.contents))
+            await queries_contents.replace_links(conn, chat_id, number, sorted(stored.contents))
         return number
 
     async def read_drop(self, conn: AsyncConnection, chat_id: str, n: int) -> str | None:
@@ -177,7 +177,7 @@ class ChatStore:
         Raises:
             CorruptChatError: an attachment is missing.
         """
-        text = await queries.find_drop(conn, chat_id, n)
+        text = await queries_drops.find_drop(conn, chat_id, n)
         return None if text is None else await self._join(conn, chat_id, text)
 
     async def read_json(self, conn: AsyncConnection, row: queries.ChatRow) -> str:
@@ -190,7 +190,7 @@ class ChatStore:
 
     async def delete(self, conn: AsyncConnection, chat_id: str) -> bool:
         """Delete a chat and the contents that only it used; whether there was one. Must run inside a transaction."""
-        hashes = await queries.list_links(conn, chat_id)
+        hashes = await queries_contents.list_links(conn, chat_id)
         deleted = await queries.delete_chat(conn, chat_id)
         await self.drop_unused(conn, hashes)
         return deleted
@@ -200,21 +200,21 @@ class ChatStore:
         missing = set(stored.contents)
         # A content that was there may be deleted by another transaction before it is held: then it is added again.
         while missing:
-            missing -= await queries.hold_contents(conn, sorted(missing))
+            missing -= await queries_contents.hold_contents(conn, sorted(missing))
             for digest in sorted(missing):
-                await queries.insert_content(conn, digest, stored.contents[digest])
+                await queries_contents.insert_content(conn, digest, stored.contents[digest])
 
     async def drop_unused(self, conn: AsyncConnection, hashes: Sequence[bytes]) -> None:
         """Delete contents that no chat uses any more. Two statements: the second must see links committed meanwhile."""
         if hashes:
-            await queries.lock_contents(conn, hashes)
-            await queries.delete_unlinked_contents(conn, hashes)
+            await queries_contents.lock_contents(conn, hashes)
+            await queries_contents.delete_unlinked_contents(conn, hashes)
 
     async def _join(self, conn: AsyncConnection, chat_id: str, text: str) -> str:
         hashes = hashes_in(text)
         if not hashes:
             return text
-        contents = await queries.fetch_contents(conn, sorted(hashes))
+        contents = await queries_contents.fetch_contents(conn, sorted(hashes))
         if missing := hashes - contents.keys():
             raise CorruptChatError(chat_id, f"the attachment {min(missing).hex()} is missing")
         if sum(map(len, contents.values())) < THREAD_FROM_CHARS:

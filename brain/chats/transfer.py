@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw
 
-from brain.chats import queries
+from brain.chats import queries, queries_contents, queries_drops
 from brain.chats.search.index import index_title
 from brain.chats.service import clean_title, new_chat_id
 from brain.chats.store import decode_stored
@@ -112,7 +112,7 @@ class ChatReader:
             start = max(0, end - limit)
             page = [bytes(message).decode() for message in messages[start:end]]
             hashes = {digest for text in page for digest in hashes_in(text)}
-            sizes = await queries.fetch_content_sizes(conn, sorted(hashes)) if hashes else {}
+            sizes = await queries_contents.fetch_content_sizes(conn, sorted(hashes)) if hashes else {}
         if missing := hashes - sizes.keys():
             raise CorruptChatError(chat_id, f"the attachment {min(missing).hex()} is missing")
         return MessagePage([Raw(_with_references(text, sizes).encode()) for text in page], start, len(messages))
@@ -151,7 +151,7 @@ class ChatReader:
             await index_title(conn, head.id, cleaned)
         return head
 
-    async def list_drops(self, chat_id: str) -> list[queries.DropHead]:
+    async def list_drops(self, chat_id: str) -> list[queries_drops.DropHead]:
         """Return what compactions of a chat dropped, oldest first.
 
         Raises:
@@ -160,7 +160,7 @@ class ChatReader:
         async with self._pool.connection() as conn:
             if await queries.find_chat_head(conn, chat_id) is None:
                 raise NotFoundError("chat", chat_id)
-            return await queries.list_drops(conn, chat_id)
+            return await queries_drops.list_drops(conn, chat_id)
 
     async def read_drop(self, chat_id: str, n: int) -> bytes:
         """Return the messages of one dropped region as JSON.
@@ -183,7 +183,7 @@ class ChatReader:
         """
         digest = bytes.fromhex(sha256)
         async with self._pool.connection() as conn:
-            contents = await queries.fetch_contents(conn, [digest])
+            contents = await queries_contents.fetch_contents(conn, [digest])
         if digest not in contents:
             raise NotFoundError("attachment", sha256)
         return contents[digest]

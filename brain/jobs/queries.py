@@ -52,19 +52,20 @@ class QueueFigures(msgspec.Struct, frozen=True):
 async def insert_job(
     conn: AsyncConnection,
     *,
-    chat_json: str,
+    chat_json: str | None,
     chat_id: str | None,
     chat_title: str,
     first_index: int,
     message_count: int,
     serial_key: str | None,
 ) -> int:
-    """Insert one job, claimable at once, and return its id."""
+    """Insert one job, claimable at once, and return its id. Without ``chat_json`` the chat's stored text is copied in place."""
     async with conn.cursor(row_factory=scalar_row) as cur:
         await cur.execute(
             """
             INSERT INTO pending_extractions (chat_json, chat_id, chat_title, first_index, message_count, serial_key)
-            VALUES (%(chat_json)s, %(chat_id)s, %(chat_title)s, %(first_index)s, %(message_count)s, %(serial_key)s)
+            VALUES (coalesce(%(chat_json)s, (SELECT chat_json FROM chats WHERE id = %(chat_id)s)),
+                    %(chat_id)s, %(chat_title)s, %(first_index)s, %(message_count)s, %(serial_key)s)
             RETURNING id
             """,
             {

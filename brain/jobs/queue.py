@@ -56,7 +56,7 @@ async def enqueue_snapshot(
 
 async def enqueue_encoded(
     conn: AsyncConnection,
-    chat_json: str,
+    chat_json: str | None,
     *,
     message_count: int,
     chat_id: str | None,
@@ -64,7 +64,10 @@ async def enqueue_encoded(
     first_index: int = 0,
     serial_key: str | None = None,
 ) -> int:
-    """Queue a region that is already JSON, such as the stored text of a chat that is being deleted."""
+    """Queue a region that is already JSON.
+
+    ``None`` stands for the whole stored text of the chat: the database copies it, compressed as it is, however long it is.
+    """
     return await queries.insert_job(
         conn,
         chat_json=chat_json,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from brain.chats import queries as chat_queries
+from brain.chats import queries_drops
 from brain.jobs.queue import enqueue_snapshot
 from brain.turns import queries
 from shared_protocol.messages import (
@@ -85,7 +85,7 @@ async def _save_memories(conn: AsyncConnection, turn: LiveTurn, conversation: Co
     asked = conversation.newest_user_message()
     if memory.recalled is None or asked is None or asked.created_at is None:
         return
-    await chat_queries.insert_turn_memory(
+    await queries_drops.insert_turn_memory(
         conn,
         turn.request.chat_id,
         turn.turn_id,

@@ -16,7 +16,7 @@ BUILT = ROOT / ".make" / "bench"
 
 
 def main() -> int:
-    """Build, then run the hand's and the brain's measurements; the exit code of the first that fails."""
+    """Build, then run the measurements of hand, brain and memory; the exit code of the first that fails."""
     missing = [name for name in ("cc", "taskset") if shutil.which(name) is None]
     if missing:
         print(f"the bench needs {' and '.join(missing)}; nothing was measured", file=sys.stderr)
@@ -26,7 +26,8 @@ def main() -> int:
         subprocess.run(["cc", "-O2", "-o", str(BUILT / name), str(PROGRAMS / f"{name}.c"), "-lm"], check=True)
     for title, module, arguments in (
         ("The hand against the bare gateway", "tests.perf.hand_bench", ["--print"]),
-        ("Brain and hand against the bare gateway", "tests.perf.brain_load", ["--bin", str(BUILT)]),
+        ("Brain and hand", "tests.perf.brain_bench", ["--print"]),
+        ("The memory", "tests.perf.memory_bench", ["--print"]),
     ):
         print(f"\n## {title}\n", flush=True)
         code = subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, check=False).returncode
