@@ -10,14 +10,17 @@ from contextlib import asynccontextmanager
 import aiohttp
 from aiohttp import web
 
+from hand.errors import invalid_request
 from hand.gateway import Gateway, open_gateway
 from hand.logs import Log
 from hand.metrics import Metrics
-from hand.routes import Routes
+from hand.routes import Routes, answer_error
 from hand.runs import RunServices
 from hand.settings import Settings
 
 _LAST_SECONDS = 1.0
+HEAD_SECONDS = 60.0
+"""How long the head of the first request on a connection may take."""
 
 
 class Hand:
@@ -28,6 +31,45 @@ class Hand:
         self.gateway = gateway
         self.host = host
         self.port = port
+
+
+class _Protocol(web.RequestHandler):
+    """One connection of a brain. What is no HTTP gets our error body too, and its words, which may be a token, reach no log."""
+
+    __slots__ = ("_head_timer",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request; whoever sends none, or one byte now and then, does not keep the socket."""
+        super().connection_made(transport)
+        self._head_timer = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._close_if_silent)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let go of the timer, which would hold this connection in memory."""
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_silent(self) -> None:
+        if not self._request_count:
+            self.force_close()
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer bytes that are no request."""
+        del status, exc, message
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has already begun")
+        response = answer_error(invalid_request("this is not a valid HTTP request"))
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """The low-level server: five routes need neither a router nor middlewares, and a request costs a third less."""
+
+    def __call__(self) -> web.RequestHandler:
+        """Return the protocol of a new connection."""
+        return _Protocol(self, loop=self._loop, **self._kwargs)
 
 
 @asynccontextmanager
@@ -42,11 +84,12 @@ async def open_hand(settings: Settings, log: Log | None = None) -> AsyncGenerato
     connector = aiohttp.TCPConnector(limit=0)
     async with (
         open_gateway() as gateway,
-        aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(), trust_env=False) as session,
+        aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(), trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session,
     ):
         routes = Routes(settings, RunServices(gateway, session, settings.token, log, Metrics()))
-        # The low-level server: five routes need neither a router nor middlewares, and a request costs a third less.
-        server = web.Server(routes.dispatch, handler_cancellation=True, access_log=None)
+        server = _Server(routes.dispatch, handler_cancellation=True, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=_LAST_SECONDS)
         await runner.setup()
         try:

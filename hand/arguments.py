@@ -24,10 +24,8 @@ def read_arguments(text: str) -> list[bytes]:
     if not text.strip():
         return [EMPTY]
     found = _read_complete(text)
-    if found is not None:
-        return found
-    closed = _close(text)
-    found = _read_complete(closed) if closed is not None else None
+    if found is None and (closed := _close(text)) is not None:
+        found = _read_complete(closed)
     return found if found is not None else [EMPTY]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 from uuid import uuid4
@@ -11,10 +12,12 @@ from msgspec import Raw
 
 from hand.arguments import is_complete, object_text, read_arguments
 from hand.jsonvalues import as_object, as_text
+from hand.textio import without_surrogates
 from hand.usage import TokenUsage
 from shared_protocol.messages import AssistantMessage, AssistantPart, ReasoningPart, TextPart, ToolCallPart, Usage
 
 _LEGACY_INDEX = "function_call"
+_MOST_DIGITS = 18
 
 
 class Fragment(msgspec.Struct, frozen=True):
@@ -43,11 +46,17 @@ class Fragment(msgspec.Struct, frozen=True):
         whole = as_object(arguments)
         return cls(
             index=index,
-            id=call_id if call_id.strip() else "",
-            name=name if name.strip() else "",
+            id=_clean(call_id),
+            name=_clean(name),
             arguments=as_text(arguments) if whole is None else object_text(whole),
             replaces=whole is not None,
         )
+
+
+def _clean(text: str) -> str:
+    """Return an id or a name as it may be stored; empty if it is blank."""
+    text = without_surrogates(text).replace("\0", "")
+    return text if text.strip() else ""
 
 
 def _index_of(value: object) -> int | None:
@@ -55,7 +64,8 @@ def _index_of(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and value.strip().isdecimal():
+    # No stream has so many calls that more digits could be meant.
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _MOST_DIGITS:
         return int(value)
     return None
 
@@ -175,11 +185,12 @@ class CallAssembler:
 
 
 class FinishedCall(msgspec.Struct, frozen=True):
-    """A call that can be executed; ``args`` is a JSON object."""
+    """A call that can be executed; ``args`` is a JSON object, ``source`` what it was made of."""
 
     id: str
     name: str
     args: bytes
+    source: Call
 
 
 def finish_calls(calls: Iterable[Call], used_ids: Collection[str], *, only_complete: bool) -> list[FinishedCall]:
@@ -196,12 +207,12 @@ def finish_calls(calls: Iterable[Call], used_ids: Collection[str], *, only_compl
             call_id = call.id if position == 0 and call.id not in taken else ""
             call_id = call_id or f"call_{uuid4().hex}"
             taken.add(call_id)
-            finished.append(FinishedCall(call_id, call.name, args))
+            finished.append(FinishedCall(call_id, call.name, args, call))
     return finished
 
 
 def assemble_message(
-    order: Iterable[Literal["reasoning", "text", "calls"]],
+    order: Iterable[Literal["reasoning", "text"] | Call],
     texts: Mapping[str, str],
     calls: Iterable[FinishedCall],
     usage: TokenUsage,
@@ -209,14 +220,15 @@ def assemble_message(
     finish_reason: Literal["stop", "tool_calls", "length"],
 ) -> AssistantMessage:
     """Return the message of a round; blank channels are left out, parts in order of first appearance."""
+    parts_of: defaultdict[Call, list[AssistantPart]] = defaultdict(list)
+    for call in calls:
+        parts_of[call.source].append(ToolCallPart(call.id, call.name, Raw(call.args)))
     parts: list[AssistantPart] = []
-    for channel in order:
-        if channel == "calls":
-            parts.extend(ToolCallPart(call.id, call.name, Raw(call.args)) for call in calls)
-            continue
-        text = texts[channel]
-        if text.strip():
-            parts.append(ReasoningPart(text) if channel == "reasoning" else TextPart(text))
+    for place in order:
+        if isinstance(place, Call):
+            parts.extend(parts_of[place])
+        elif (text := texts[place]).strip():
+            parts.append(ReasoningPart(text) if place == "reasoning" else TextPart(text))
     return AssistantMessage(
         parts=tuple(parts),
         meta=Usage(

@@ -110,7 +110,7 @@ class Callbacks:
 def _read_listing(body: bytes) -> list[_Tool]:
     try:
         tools = _listing_decoder.decode(_strict(body)).tools
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as problem:
         raise RunError("tool_transport", "tool listing returned invalid tools") from problem
     for tool in tools:
         if not tool.name.strip() or not tool.description.strip() or not bytes(tool.schema).startswith(b"{"):
@@ -126,7 +126,7 @@ def _as_function(tool: _Tool) -> object:
 def _read_answer(body: bytes) -> ToolResult:
     try:
         answer = _answer_decoder.decode(_strict(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as problem:
         raise RunError("tool_transport", "tool callback returned no JSON object") from problem
     if answer.fatal is not UNSET and bytes(answer.fatal) != b"null":
         raise RunError("tool_transport", _fatal_message(bytes(answer.fatal)))

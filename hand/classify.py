@@ -219,7 +219,7 @@ THROTTLE_PATTERNS: tuple[Pattern, ...] = (
     Pattern(r"too many requests", "Too many requests", "Bedrock"),
     Pattern(r"throttl", "ThrottlingException", "Bedrock"),
     Pattern(r"please wait before", "Too many tokens, please wait before trying again.", "Bedrock"),
-    Pattern(r"tokens\W{0,3}per\W(?:minute|hour|day|second)", "tokens per minute (TPM): Limit 12000", "Groq"),
+    Pattern(r"tokens?[\W_]{0,3}per[\W_](?:minute|hour|day|second)", "tokens per minute (TPM): Limit 12000", "Groq"),
     Pattern(r"tokens processed", "maximum number of tokens processed", "Bedrock"),
 )
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from hand.assembly import CallAssembler, Fragment
+from hand.assembly import Call, CallAssembler, Fragment
 from hand.failures import failure_of_error_field, find_failure
 from hand.jsonvalues import as_list, as_object, as_text
 from hand.quirks import NO_FINISH_REASONS, REASONING_FIELDS
@@ -61,8 +61,8 @@ class RoundCollector:
         self._waiting: list[str] = []
         self._waiting_channel: Channel = "text"
         self._texts: dict[Channel, list[str]] = {"text": [], "reasoning": []}
-        self.order: list[Channel | Literal["calls"]] = []
-        """Channels by first appearance."""
+        self.order: list[Channel | Call] = []
+        """Channels and calls by first appearance."""
         self.calls = CallAssembler()
         self.usage = TokenUsage()
         self.finish_reason: str | None = None
@@ -83,7 +83,7 @@ class RoundCollector:
         """
         try:
             found = _usual_decoder.decode(chunks)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         if len(found) != count:
             return False
@@ -202,9 +202,9 @@ class RoundCollector:
         if legacy is not None:
             fragments.append(Fragment.read_legacy(legacy))
         if fragments:
-            if "calls" not in self.order:
-                self.order.append("calls")
+            known = len(self.calls.calls)
             self.calls.take(fragments)
+            self.order.extend(self.calls.calls[known:])
 
     def _add_reasoning(self, text: str) -> None:
         self._emit("reasoning", self._characters["reasoning"].clean(text))

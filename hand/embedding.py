@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from hand.errors import RunError, TransientError
 from hand.gateway import Gateway, StatusFailure
-from hand.jsonvalues import as_object
+from hand.jsonvalues import as_count
 from hand.retry import RetryListener, with_retries
 from hand.validation import EmbedOrder
 from shared_protocol.embed import EmbedAnswer, EmbedUsage
@@ -20,7 +19,7 @@ _SHOWN_CHARS = 200
 
 class _Entry(msgspec.Struct):
     embedding: list[float]
-    index: Annotated[int, Meta(ge=0)]
+    index: int
 
 
 class _Answer(msgspec.Struct):
@@ -28,7 +27,13 @@ class _Answer(msgspec.Struct):
     usage: Raw = Raw(b"null")
 
 
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | float
+    total_tokens: int | float
+
+
 _answer_decoder = msgspec.json.Decoder(_Answer)
+_usage_decoder = msgspec.json.Decoder(_Usage)
 
 
 async def embed(gateway: Gateway, order: EmbedOrder, on_retry: RetryListener) -> EmbedAnswer:
@@ -83,7 +88,7 @@ def read_answer(body: bytes, expected: int) -> EmbedAnswer:
     """
     try:
         answer = _answer_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise _unusable(str(problem)) from problem
     entries = sorted(answer.data, key=lambda entry: entry.index)
     if not entries or len(entries) != expected:
@@ -97,15 +102,11 @@ def read_answer(body: bytes, expected: int) -> EmbedAnswer:
 
 
 def _read_usage(raw: Raw) -> EmbedUsage | None:
-    usage = as_object(msgspec.json.decode(raw))
-    if usage is None:
+    try:
+        usage = _usage_decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    prompt, total = usage.get("prompt_tokens"), usage.get("total_tokens")
-    if isinstance(prompt, bool) or isinstance(total, bool):
-        return None
-    if not isinstance(prompt, int | float) or not isinstance(total, int | float):
-        return None
-    return EmbedUsage(int(prompt), int(total))
+    return EmbedUsage(as_count(usage.prompt_tokens), as_count(usage.total_tokens))
 
 
 def _unusable(reason: str) -> TransientError:

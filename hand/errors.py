@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hand.textio import without_surrogates
 from shared_protocol.errors import ErrorType
 
 RetryCause = Literal["http", "in_band", "connection", "truncated", "corrupt", "idle", "finish_reason", "malformed_call"]
 
 
 class HandError(Exception):
-    """Base of all errors the hand reports; the message is for people and holds no secret."""
+    """Base of all errors the hand reports; the message is for people, valid Unicode, and holds no secret."""
 
     def __init__(self, error_type: ErrorType, message: str) -> None:
-        super().__init__(message)
         self.type: ErrorType = error_type
-        self.message = message
+        self.message = without_surrogates(message)
+        super().__init__(self.message)
 
 
 class RefusedError(HandError):
@@ -34,9 +35,9 @@ class TransientError(Exception):
     """The attempt failed in a way that a repetition may cure (section 13.3, last item)."""
 
     def __init__(self, cause: RetryCause, message: str) -> None:
-        super().__init__(message)
         self.cause: RetryCause = cause
-        self.message = message
+        self.message = without_surrogates(message)
+        super().__init__(self.message)
 
 
 def invalid_request(message: str) -> RefusedError:

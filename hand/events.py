@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 from aiohttp import HttpVersion11, web
 
-from hand.textio import without_surrogates
 from hand.thoughts import Channel
 from shared_protocol.codec import encode_run_event
-from shared_protocol.run import ErrorEvent, RunEvent
+from shared_protocol.run import RunEvent
 from shared_protocol.sse import CONNECTED_COMMENT, PING_COMMENT
 
 HEADERS: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Connection": "keep-alive"}
@@ -87,8 +86,6 @@ class EventStream:
 
     def send(self, event: RunEvent) -> None:
         """Send an event behind everything collected."""
-        if isinstance(event, ErrorEvent):
-            event = ErrorEvent(event.type, without_surrogates(event.message))
         self._blocks_after_deltas().append(encode_run_event(event))
         self.flush()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from hand.jsonvalues import as_count, as_list, as_object, as_text
 
 _CODE_FIELDS = ("code", "status", "status_code", "http_code", "http_status")
+_THREE_DIGITS = re.compile("[0-9]{3}")
 
 
 class InBandFailure(Exception):  # noqa: N818  # the word of the protocol; whether it is an error of the run is decided later
@@ -24,8 +26,7 @@ def find_failure(chunk: Mapping[str, object], event: str) -> InBandFailure | Non
     """Return the failure that a chunk reports, if it does."""
     if is_given(chunk.get("error")) or chunk.get("object") == "error":
         return _describe(chunk)
-    has_choices = chunk.get("choices") is not None
-    if not has_choices and (event == "error" or _is_bare_error(chunk)):
+    if not as_list(chunk.get("choices")) and (event == "error" or _is_bare_error(chunk)):
         return _describe(chunk)
     groq = as_object(chunk.get("x_groq"))
     if groq is not None and is_given(groq.get("error")):
@@ -39,9 +40,9 @@ def find_failure(chunk: Mapping[str, object], event: str) -> InBandFailure | Non
 def failure_of_error_field(document: object) -> InBandFailure | None:
     """Return the failure in the value of an SSE field called ``error``."""
     found = as_object(document)
-    if found is not None:
+    if found:
         return _describe(found)
-    text = as_text(document).strip()
+    text = document.strip() if isinstance(document, str) else json.dumps(document) if document else ""
     return InBandFailure(None, text, text) if text else None
 
 
@@ -56,13 +57,13 @@ def _is_bare_error(chunk: Mapping[str, object]) -> bool:
 
 def _describe(holder: Mapping[str, object], chunk: Mapping[str, object] | None = None) -> InBandFailure:
     text = json.dumps(chunk or holder, ensure_ascii=False)
-    return InBandFailure(_code(holder), text, _message(holder) or text[:4000])
+    return InBandFailure(_code(holder), text, _message(holder) or text)
 
 
 def _code(holder: Mapping[str, object]) -> int | None:
     for field in _CODE_FIELDS:
         value = holder.get(field)
-        number = as_count(value) if isinstance(value, int | float) or len(as_text(value).strip()) == 3 else 0
+        number = as_count(value) if isinstance(value, int | float) or _THREE_DIGITS.fullmatch(as_text(value).strip()) else 0
         if 400 <= number <= 599:
             return number
     nested = as_object(holder.get("error"))
@@ -74,7 +75,9 @@ def _message(holder: Mapping[str, object]) -> str:
     error = holder.get("error")
     nested = as_object(error)
     inner = _message(nested) if nested is not None else as_text(error)
-    message = inner or as_text(holder.get("message"))
+    outer = as_text(holder.get("message"))
+    # A string beside a message is its title: "Internal Server Error".
+    message = f"{inner}: {outer}" if nested is None and inner and outer and outer not in inner else inner or outer
     raw = as_text((as_object(holder.get("metadata")) or {}).get("raw"))
     if raw and raw not in message:
         message = f"{message}\n{raw}" if message else raw

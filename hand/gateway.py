@@ -12,10 +12,12 @@ import importlib
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, cast
 
 from hand.classify import judge_http_failure
 from hand.errors import RunError, TransientError
+from hand.textio import without_secrets
 
 if TYPE_CHECKING:
     import httpx2
@@ -107,7 +109,7 @@ class Gateway:
         """
         response = await self._post(base_url, api_key, "/embeddings", body, stream=False)
         if response.status_code != 200:
-            raise StatusFailure(response.status_code, response.text)
+            raise StatusFailure(response.status_code, without_secrets(response.text, api_key))
         return response.content
 
     async def close(self) -> None:
@@ -137,7 +139,8 @@ class Gateway:
                 ),
             )
         except openai.APIStatusError as problem:
-            raise StatusFailure(problem.status_code, problem.response.text) from problem
+            # Before anything is cut: half a key at the cut would be found by nobody.
+            raise StatusFailure(problem.status_code, without_secrets(problem.response.text, api_key)) from problem
         except openai.APIConnectionError as problem:
             raise TransientError("connection", f"connection to the gateway failed: {_reason(problem)}") from problem
         except httpx2.HTTPError as problem:
@@ -178,8 +181,10 @@ class Gateway:
         self._http = httpx2.AsyncClient(
             transport=WireTransport(self._pool),
             trust_env=False,
-            timeout=None,
-            follow_redirects=True,  # idle timer
+            timeout=None,  # idle timer
+            follow_redirects=True,
+            # A gateway's cookie must not travel from one run, and one key, to the next.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
 

@@ -8,6 +8,9 @@ from typing import Protocol
 class BodyError(Exception):
     """The framing of the answer is broken, or it ended before its announced end."""
 
+    payload: bytes = b""
+    """What the same read brought before the fault."""
+
 
 class BodyReader(Protocol):
     """Takes raw bytes in any pieces and gives back the payload in them."""
@@ -76,13 +79,26 @@ class ChunkedBody:
 
     def feed(self, data: bytes) -> bytes:
         """Return the payload of all chunks in ``data``."""
+        pieces: list[bytes] = []
+        try:
+            self._take(data, pieces)
+        except BodyError as problem:
+            problem.payload = b"".join(pieces)
+            raise
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def end(self) -> None:
+        """Complain if the last chunk has not come."""
+        if not self.done:
+            raise BodyError("the connection ended before the last chunk of the body")
+
+    def _take(self, data: bytes, pieces: list[bytes]) -> None:
         if self._rest:
             data = self._rest + data
             self._rest = b""
         if self._in_trailer:
             self._read_trailer(data, 0)
-            return b""
-        pieces: list[bytes] = []
+            return
         position = 0
         missing = self._missing
         length = len(data)
@@ -121,12 +137,6 @@ class ChunkedBody:
                 break
             missing = size + 2
         self._missing = missing
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def end(self) -> None:
-        """Complain if the last chunk has not come."""
-        if not self.done:
-            raise BodyError("the connection ended before the last chunk of the body")
 
     def _read_trailer(self, data: bytes, position: int) -> None:
         self._in_trailer = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard, cast
 
+_MOST_TOKENS = 2**53
+
 
 def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
     """Whether this is a JSON object."""
@@ -30,13 +32,12 @@ def as_count(value: object) -> int:
     """Return a number of tokens: numeric strings and floats are accepted and cut, everything else is 0."""
     if isinstance(value, bool):
         return 0
-    if isinstance(value, int):
-        return max(value, 0)
     if isinstance(value, str):
         try:
             value = float(value.strip())
         except ValueError:
             return 0
-    if isinstance(value, float) and 0 < value < 2**63:
+    # Sums of three of them must still be whole numbers of 64 bits; beyond that nobody counts tokens.
+    if isinstance(value, int | float) and 0 < value < _MOST_TOKENS:
         return int(value)
     return 0

@@ -5,6 +5,7 @@ Ordinary lines go to the standard output, refusals and unexpected exceptions to 
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -24,7 +25,11 @@ PREFIX = "[hand] "
 
 
 def _as_json(_: WrappedLogger, __: str, event: EventDict) -> bytes:
-    return msgspec.json.encode(event, enc_hook=str)
+    try:
+        return msgspec.json.encode(event, enc_hook=str)
+    except UnicodeEncodeError:
+        # Bytes of a request that are no UTF-8 arrive as halves of surrogate pairs.
+        return json.dumps(event, default=str).encode()
 
 
 def _logger(stream: BinaryIO) -> FilteringBoundLogger:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 
 from hand.errors import RunError
 from hand.quirks import quirk_of
-from hand.textio import clean_document, compact, without_surrogates
+from hand.textio import compact, without_surrogates
 from hand.validation import ModelOrder, RunOrder
 
 IMAGE_OMITTED = "(image omitted: model does not support images)"
@@ -32,16 +32,33 @@ class _Content(msgspec.Struct):
     base64: Raw
 
 
-class _Part(msgspec.Struct, rename="camel"):
-    type: str
-    text: str | UnsetType = UNSET
-    content: Raw | UnsetType = UNSET
-    kind: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
-    id: str | UnsetType = UNSET
-    tool: str | UnsetType = UNSET
-    args: Raw | UnsetType = UNSET
-    parts: list[_Part] | UnsetType = UNSET
+# One struct for each kind: keys that belong to another kind are unknown ones and ignored.
+class _Text(msgspec.Struct, tag="text", tag_field="type"):
+    text: str
+
+
+class _Reasoning(msgspec.Struct, tag="reasoning", tag_field="type"):
+    content: str
+
+
+class _ToolCall(msgspec.Struct, tag="tool_call", tag_field="type"):
+    id: str
+    tool: str
+    args: Raw = Raw(b"{}")
+
+
+class _Attachment(msgspec.Struct, tag="attachment", tag_field="type", rename="camel"):
+    kind: str
+    content: Raw = Raw(b"")
+    mime_type: Raw = Raw(b"")
+
+
+class _ToolResult(msgspec.Struct, tag="tool_result", tag_field="type"):
+    id: str
+    parts: list[_Text | _Attachment]
+
+
+_Part: TypeAlias = _Text | _Reasoning | _ToolCall | _Attachment | _ToolResult
 
 
 class _Message(msgspec.Struct):
@@ -50,7 +67,7 @@ class _Message(msgspec.Struct):
 
 
 _message_decoder = msgspec.json.Decoder(_Message)
-_parts_decoder = msgspec.json.Decoder(list[_Part])
+_parts_decoder = msgspec.json.Decoder(list[_Text | _Attachment])
 _text_decoder = msgspec.json.Decoder(str)
 _content_decoder = msgspec.json.Decoder(_Content)
 _encode = msgspec.json.Encoder().encode
@@ -67,7 +84,7 @@ class Conversation:
         self.call_ids: set[str] = set()
         # Calls of the latest assistant message that have no result yet, in order.
         self._unanswered: dict[str, None] = {}
-        self._images: list[_Part] = []
+        self._images: list[_Attachment] = []
         if system_prompt is not None:
             developer = self._quirk.developer_role and model.reasoning
             self._append({"role": "developer" if developer else "system", "content": system_prompt})
@@ -78,20 +95,23 @@ class Conversation:
         Raises:
             RunError: one has a shape or a part that its role cannot hold.
         """
-        for raw in messages:
-            self._add(_decode_message(raw))
+        try:
+            for raw in messages:
+                self._add(_decode_message(raw))
+        except RecursionError:
+            _refuse("it is nested too deeply")
 
     def add_encoded(self, message: bytes) -> None:
         """Convert an assistant message of ours."""
         self._add(_decode_message(message))
 
-    def add_tool_result(self, call_id: str, tool: str, parts: bytes) -> None:
+    def add_tool_result(self, call_id: str, parts: bytes) -> None:
         """Convert the brain's answer to a call.
 
         Raises:
             RunError: a part is of another kind than text and image.
         """
-        self._add_result(_Part(type="tool_result", id=call_id, tool=tool, parts=_decode_parts(parts)))
+        self._add_result(_ToolResult(call_id, _decode_parts(parts)))
 
     def closed(self) -> Sequence[Piece]:
         """Return the pieces of all messages, with every call answered, as one would have to send them now."""
@@ -117,18 +137,18 @@ class Conversation:
     def _add(self, message: _Message) -> None:
         if message.role == "user":
             self._close_results()
-            content = self._content_of(message.parts, "user")
+            content = self._content_of(message.parts)
             if content:
                 self._append_user(content)
         elif message.role == "assistant":
             self._close_results()
             self._add_assistant(message.parts)
         elif message.role == "tool_result":
-            if not message.parts or message.parts[0].type != "tool_result":
+            if not message.parts:
                 _refuse("the first part of a tool_result message must be a tool_result")
             for part in message.parts:
-                if part.type != "tool_result":
-                    _refuse(f"a part of type {part.type!r} cannot stand in a tool_result message")
+                if not isinstance(part, _ToolResult):
+                    _refuse_part(part, "tool_result")
                 self._add_result(part)
         else:
             _refuse(f"a message cannot have the role {message.role!r}")
@@ -138,14 +158,14 @@ class Conversation:
         thoughts: list[str] = []
         calls: list[object] = []
         for part in parts:
-            if part.type == "text":
-                texts.append(_text_of(part))
-            elif part.type == "reasoning":
-                thoughts.append(_reasoning_of(part))
-            elif part.type == "tool_call":
+            if isinstance(part, _Text):
+                texts.append(without_surrogates(part.text))
+            elif isinstance(part, _Reasoning):
+                thoughts.append(without_surrogates(part.content))
+            elif isinstance(part, _ToolCall):
                 calls.append(self._call_of(part))
             else:
-                _refuse(f"a part of type {part.type!r} cannot stand in an assistant message")
+                _refuse_part(part, "assistant")
         text = "".join(text for text in texts if text.strip())
         if not text and not calls:
             return
@@ -157,38 +177,33 @@ class Conversation:
             message["tool_calls"] = calls
         self._append(message)
 
-    def _call_of(self, part: _Part) -> object:
-        call_id, tool = part.id, part.tool
-        if not isinstance(call_id, str) or not isinstance(tool, str):
-            _refuse("a tool_call needs an id and a tool")
-        self.call_ids.add(call_id)
-        self._unanswered[call_id] = None
-        arguments = "{}" if part.args is UNSET else compact(bytes(part.args)).decode()
-        return {"id": call_id, "type": "function", "function": {"name": tool, "arguments": arguments}}
+    def _call_of(self, part: _ToolCall) -> object:
+        self.call_ids.add(part.id)
+        self._unanswered[part.id] = None
+        arguments = compact(bytes(part.args)).decode()
+        return {"id": part.id, "type": "function", "function": {"name": part.tool, "arguments": arguments}}
 
-    def _add_result(self, part: _Part) -> None:
-        call_id = part.id
-        if not isinstance(call_id, str) or part.parts is UNSET:
-            _refuse("a tool_result needs an id and parts")
+    def _add_result(self, part: _ToolResult) -> None:
         texts: list[str] = []
-        images: list[_Part] = []
+        images: list[_Attachment] = []
+        after_image = False
         for item in part.parts:
-            if item.type == "text":
-                texts.append(_text_of(item))
+            if isinstance(item, _Text):
                 after_image = False
-            else:
-                _check_image(item, "tool_result")
-                after_image = bool(texts) and texts[-1] == TOOL_IMAGE_OMITTED
-                if self._model.takes_images:
-                    images.append(item)
-                elif not after_image:
-                    texts.append(TOOL_IMAGE_OMITTED)
+                texts.append(without_surrogates(item.text))
+                continue
+            _check_image(item)
+            if self._model.takes_images:
+                images.append(item)
+            elif not after_image:
+                texts.append(TOOL_IMAGE_OMITTED)
+            after_image = True
         text = "\n".join(texts)
         if not text.strip():
             text = SEE_IMAGE if images else NO_OUTPUT
-        self._append({"role": "tool", "tool_call_id": call_id, "content": text})
+        self._append({"role": "tool", "tool_call_id": part.id, "content": text})
         self._images.extend(images)
-        _ = self._unanswered.pop(call_id, None)
+        _ = self._unanswered.pop(part.id, None)
 
     def _close_results(self) -> None:
         """End a run of tool results: answer what nobody answered, then show the images."""
@@ -199,16 +214,18 @@ class Conversation:
             self._append_user([_text_item(IMAGES_FROM_TOOL), *map(_image_item, self._images)])
             self._images = []
 
-    def _content_of(self, parts: Sequence[_Part], role: str) -> list[Sequence[Piece]]:
+    def _content_of(self, parts: Sequence[_Part]) -> list[Sequence[Piece]]:
         content: list[Sequence[Piece]] = []
         after_image = False
         for part in parts:
-            if part.type == "text":
+            if isinstance(part, _Text):
                 after_image = False
-                if text := _text_of(part):
+                if text := without_surrogates(part.text):
                     content.append(_text_item(text))
                 continue
-            _check_image(part, role)
+            if not isinstance(part, _Attachment):
+                _refuse_part(part, "user")
+            _check_image(part)
             if self._model.takes_images:
                 content.append(_image_item(part))
             elif not after_image:
@@ -248,35 +265,22 @@ def _decode_message(raw: bytes | Raw) -> _Message:
         raise RunError("invalid_request", "a message cannot be converted: it is no valid JSON") from problem
 
 
-def _decode_parts(raw: bytes) -> list[_Part]:
+def _decode_parts(raw: bytes) -> list[_Text | _Attachment]:
     try:
         return _parts_decoder.decode(raw)
-    except msgspec.ValidationError as problem:
+    except (msgspec.DecodeError, RecursionError) as problem:
         raise RunError("invalid_request", f"a tool result cannot be converted: {problem}") from problem
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _parts_decoder.decode(clean_document(raw))
 
 
 def _refuse(reason: str) -> NoReturn:
     raise RunError("invalid_request", f"a message cannot be converted: {reason}")
 
 
-def _text_of(part: _Part) -> str:
-    if not isinstance(part.text, str):
-        _refuse("a text part needs a text")
-    return without_surrogates(part.text)
+def _refuse_part(part: _Part, role: str) -> NoReturn:
+    _refuse(f"a part of type {part.__struct_config__.tag!r} cannot stand in a message of role {role!r}")
 
 
-def _reasoning_of(part: _Part) -> str:
-    try:
-        return without_surrogates(_text_decoder.decode(b"" if part.content is UNSET else part.content))
-    except msgspec.DecodeError:
-        _refuse("a reasoning part needs a content")
-
-
-def _check_image(part: _Part, role: str) -> None:
-    if part.type != "attachment":
-        _refuse(f"a part of type {part.type!r} cannot stand in a {role} message")
+def _check_image(part: _Attachment) -> None:
     if part.kind != "image":
         _refuse(f"attachments of kind {part.kind!r} are not supported, only images")
 
@@ -285,16 +289,17 @@ def _text_item(text: str) -> Sequence[Piece]:
     return (_encode({"type": "text", "text": text}),)
 
 
-def _image_item(part: _Part) -> Sequence[Piece]:
+def _image_item(part: _Attachment) -> Sequence[Piece]:
     try:
-        content = _content_decoder.decode(b"" if part.content is UNSET else part.content)
+        content = _content_decoder.decode(part.content)
     except msgspec.DecodeError:
         _refuse("an image needs base64 content")
-    if not isinstance(part.mime_type, str):
-        _refuse("an image needs a mimeType")
     data = memoryview(content.base64)
     if bytes(data[:1]) != b'"':
         _refuse("an image needs base64 content")
-    mime_type = _encode(without_surrogates(part.mime_type))[1:-1]
+    try:
+        mime_type = _encode(without_surrogates(_text_decoder.decode(part.mime_type)))[1:-1]
+    except msgspec.DecodeError:
+        _refuse("an image needs a mimeType")
     # What stands between the quotes is JSON text already and stays as it is.
     return (b'{"type":"image_url","image_url":{"url":"data:%b;base64,' % mime_type, data[1:-1], b'"}}')

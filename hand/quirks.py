@@ -56,6 +56,12 @@ HOST_QUIRKS: tuple[HostQuirk, ...] = (
         source="docs.z.ai: deep thinking, preserved thinking",
     ),
     HostQuirk(
+        hosts=("openrouter.ai",),
+        with_effort=lambda effort: {"reasoning": {"effort": effort}},
+        without_effort=lambda: {"reasoning": {"effort": "none"}},
+        source="openrouter.ai/docs: reasoning tokens, one object for all providers",
+    ),
+    HostQuirk(
         hosts=("api.together.ai", "api.together.xyz"),
         budget_field="max_tokens",
         with_effort=lambda _: {"reasoning": {"enabled": True}},

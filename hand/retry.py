@@ -20,7 +20,8 @@ RetryListener = Callable[[int, int, TransientError], None]
 
 def delay_ms(attempt: int) -> int:
     """Return the wait after failed attempt number ``attempt``: 100, 200, 400 … 6400 ms, no jitter."""
-    return min(FIRST_DELAY_MS << min(attempt - 1, 6), LONGEST_DELAY_MS)
+    # Unlimited attempts must not make unlimited numbers.
+    return min(FIRST_DELAY_MS << min(attempt - 1, 16), LONGEST_DELAY_MS)
 
 
 async def with_retries(attempt: Callable[[], Awaitable[T]], max_retries: int, listener: RetryListener) -> T:

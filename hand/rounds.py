@@ -17,10 +17,12 @@ from hand.events import EventStream
 from hand.failures import InBandFailure
 from hand.frames import FrameDecoder
 from hand.gateway import Gateway, GatewayStream
+from hand.textio import without_secrets
 from hand.usage import TokenUsage
 from hand.validation import RunOrder
 from shared_protocol.messages import AssistantMessage
 
+_GZIP_MEMBER = b"\x1f"
 IDLE_MESSAGE = "stream idle timeout, retrying"
 COMPLETE_WAIT_SECONDS = 5.0
 """How long a complete round may keep its connection open after the last data event."""
@@ -87,7 +89,7 @@ class StreamReader:
             self._decoder.feed(data)
             self.collector.flush()
         except Exception as problem:  # noqa: BLE001  # handed to the waiting attempt, which judges it
-            self._fail(problem)
+            self._fail(_judgeable(problem))
             return
         self._out.flush()
         if self._decoder.documents != self._documents:
@@ -111,7 +113,7 @@ class StreamReader:
         try:
             self._decoder.finish()
         except Exception as failure:  # noqa: BLE001  # handed to the waiting attempt, which judges it
-            self._fail(failure)
+            self._fail(_judgeable(failure))
             return
         self._end()
 
@@ -128,7 +130,7 @@ class StreamReader:
         self._settle()
 
     def _fail(self, problem: Exception) -> None:
-        if isinstance(problem, TransientError | zlib.error) and self.collector.is_complete:
+        if isinstance(problem, TransientError) and self.collector.is_complete:
             self._end()
             return
         # What came before the failure is shown; what a filter still holds back is void with the attempt.
@@ -169,10 +171,20 @@ class StreamReader:
         self._fail(TransientError("idle", IDLE_MESSAGE))
 
 
+def _judgeable(problem: Exception) -> Exception:
+    """Return the failure of an attempt for what only a hostile stream provokes, anything else as it is."""
+    if isinstance(problem, RecursionError):
+        return TransientError("corrupt", "the gateway's stream holds a chunk that is nested too deeply")
+    if isinstance(problem, zlib.error):
+        return TransientError("corrupt", "the gateway's answer cannot be decompressed")
+    return problem
+
+
 class _Inflater:
     """Undoes a content encoding piece by piece."""
 
     def __init__(self, window_bits: int, *, may_be_raw: bool = False) -> None:
+        self._window_bits = window_bits
         self._object = zlib.decompressobj(window_bits)
         self._may_be_raw = may_be_raw
 
@@ -182,7 +194,13 @@ class _Inflater:
             if data[0] & 0x0F != 8:
                 # "deflate" should mean a zlib wrapper; some servers leave it out.
                 self._object = zlib.decompressobj(-zlib.MAX_WBITS)
-        return self._object.decompress(data)
+        payload = self._object.decompress(data)
+        while self._object.eof and self._object.unused_data.startswith(_GZIP_MEMBER):
+            # Relays that compress every event for itself send one member behind the other.
+            data = self._object.unused_data
+            self._object = zlib.decompressobj(self._window_bits)
+            payload += self._object.decompress(data)
+        return payload
 
 
 def _inflater_for(encoding: str) -> _Inflater | None:
@@ -218,9 +236,8 @@ async def run_attempt(
     try:
         await reader.read(stream)
     except InBandFailure as failure:
+        failure.message = without_secrets(failure.message, order.model.api_key)
         raise judge_in_band_failure(failure) from failure
-    except zlib.error as problem:
-        raise TransientError("corrupt", "the gateway's answer cannot be decompressed") from problem
     return judge_round(reader.collector, order, used_ids)
 
 

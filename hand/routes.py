@@ -17,7 +17,8 @@ from hand.errors import HandError, RefusedError, RunError, TransientError, inval
 from hand.events import EventStream
 from hand.runs import Run, RunServices
 from hand.settings import Settings
-from hand.validation import EmbedOrder, read_embed_order, read_run_order
+from hand.textio import without_secrets
+from hand.validation import read_embed_order, read_run_order
 from shared_protocol.codec import encode_json
 from shared_protocol.errors import STATUS_BY_TYPE, ErrorBody, ErrorInfo
 
@@ -39,8 +40,9 @@ class Routes:
         self._settings = settings
         self._services = services
         self._runs: set[Run] = set()
-        self._no_runs = asyncio.Event()
-        self._no_runs.set()
+        self._embeds = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._is_draining = False
         self._table: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/health"): self._health,
@@ -70,15 +72,18 @@ class Routes:
             return answer_error(refusal, refusal.status)
         except HandError as problem:
             return answer_error(problem)
+        except ConnectionError:
+            # The brain hung up while its answer was being written; the server knows what to do.
+            raise
         except Exception as problem:  # noqa: BLE001  # the edge of a request: nothing but our error body leaves
             self._services.log.unexpected("", problem)
             return answer_error(RunError("internal", f"unexpected {type(problem).__name__} in the hand"))
 
     async def drain(self, hurry: asyncio.Event) -> None:
-        """Take no new run, let those in flight finish up to the limit or until ``hurry``, then end them with an error event."""
+        """Take nothing new, let what is open finish up to the limit or until ``hurry``, then end runs with an error event."""
         self._is_draining = True
         self._services.log.stopping(len(self._runs), self._settings.drain_seconds)
-        waits = {asyncio.create_task(event.wait()) for event in (self._no_runs, hurry)}
+        waits = {asyncio.create_task(event.wait()) for event in (self._idle, hurry)}
         try:
             _ = await asyncio.wait(waits, timeout=self._settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -90,7 +95,7 @@ class Routes:
         # A run that has been told to stop only writes its last event; a brain that does not read it is not waited for.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_EVENT_SECONDS):
-                _ = await self._no_runs.wait()
+                _ = await self._idle.wait()
 
     async def _run(self, request: web.BaseRequest) -> web.StreamResponse:
         self._refuse_when_draining()
@@ -98,7 +103,7 @@ class Routes:
         out = EventStream(request, self._settings.heartbeat_seconds)
         run = Run(self._services, order, out)
         self._runs.add(run)
-        self._no_runs.clear()
+        self._idle.clear()
         try:
             response = await out.open()
             with structlog.contextvars.bound_contextvars(run=order.run_id):
@@ -107,8 +112,7 @@ class Routes:
         finally:
             out.stop_heartbeat()
             self._runs.discard(run)
-            if not self._runs:
-                self._no_runs.set()
+            self._note_end()
         return response
 
     async def _embed(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -116,6 +120,8 @@ class Routes:
         order = read_embed_order(await read_body(request))
         log, outcome = self._services.log, "aborted"
         log.embed_started(order.model_id, len(order.input))
+        self._embeds += 1
+        self._idle.clear()
         try:
             answer = await embed(self._services.gateway, order, self._count_retry)
             outcome = "done"
@@ -123,11 +129,17 @@ class Routes:
             return web.Response(body=encode_json(answer), content_type=_JSON)
         except HandError as problem:
             outcome = f"error:{problem.type}"
-            raise RunError(problem.type, _without_secret(problem.message, order)) from problem
+            raise RunError(problem.type, without_secrets(problem.message, order.api_key)) from problem
         finally:
+            self._embeds -= 1
+            self._note_end()
             self._services.metrics.embedded(outcome)
             if outcome != "done":
                 log.embed_failed(order.model_id, outcome)
+
+    def _note_end(self) -> None:
+        if not self._runs and not self._embeds:
+            self._idle.set()
 
     def _count_retry(self, _attempt: int, _delay_ms: int, failure: TransientError) -> None:
         self._services.metrics.retried(failure.cause)
@@ -180,16 +192,12 @@ async def read_body(request: web.BaseRequest) -> bytearray:
 def answer_error(problem: HandError, status: int | None = None) -> web.Response:
     """Return the error body of section 1."""
     status = status or STATUS_BY_TYPE.get(problem.type, 500)
-    body = encode_json(ErrorBody(ErrorInfo(problem.type, problem.message)))
+    body = encode_json(ErrorBody(error=ErrorInfo(problem.type, problem.message)))
     return web.Response(status=status, body=body, content_type=_JSON)
 
 
 def _too_large() -> RefusedError:
     return invalid_request(f"the request body is larger than {BODY_CAP_BYTES} bytes")
-
-
-def _without_secret(message: str, order: EmbedOrder) -> str:
-    return message.replace(order.api_key, "***") if len(order.api_key) >= 8 else message
 
 
 def _bind_request_id(request: web.BaseRequest) -> None:

@@ -19,12 +19,12 @@ from hand.metrics import Metrics
 from hand.outbound import Conversation, build_body
 from hand.retry import with_retries
 from hand.rounds import Round, run_attempt
+from hand.textio import without_secrets
 from hand.validation import RunOrder
 from shared_protocol.codec import encode_json
 from shared_protocol.run import AssistantMessageEvent, DoneEvent, ErrorEvent, RetryEvent, ToolCallEvent
 from shared_protocol.sse import encode_event
 
-_SHORTEST_SECRET = 8
 SHUTDOWN_MESSAGE = "the hand is shutting down"
 
 
@@ -107,12 +107,12 @@ class Run:
         while True:
             self._rounds += 1
             current = await with_retries(self._attempt, self._order.max_retries, self._announce_retry)
+            self._input_tokens += current.usage.input
+            self._output_tokens += current.usage.output
             if current.is_cut:
                 self._end_cut_round(current)
                 return
             assert current.message is not None
-            self._input_tokens += current.usage.input
-            self._output_tokens += current.usage.output
             encoded = encode_json(current.message)
             self._conversation.add_encoded(encoded)
             self._out.send(AssistantMessageEvent(current.message))
@@ -155,16 +155,15 @@ class Run:
         for call in calls:
             self._out.send(ToolCallEvent(call.id, call.name, Raw(call.args)))
         results = await self._callbacks.execute(calls)
+        # All events first: a part that cannot be converted is the next request's trouble.
         for call, result in zip(calls, results, strict=True):
             self._out.send_raw(_result_event(call, result))
-            self._conversation.add_tool_result(call.id, call.name, result.parts)
+        for call, result in zip(calls, results, strict=True):
+            self._conversation.add_tool_result(call.id, result.parts)
 
     def _without_secrets(self, message: str) -> str:
         """Return a message without the keys that some gateways repeat in their refusals."""
-        for secret in (self._order.model.api_key, self._services.token):
-            if len(secret) >= _SHORTEST_SECRET:
-                message = message.replace(secret, "***")
-        return message
+        return without_secrets(message, self._order.model.api_key, self._services.token)
 
 
 class _ResultEvent(msgspec.Struct, rename="camel"):

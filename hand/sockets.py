@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, cast
 from hand.http_body import BodyError, BodyReader, ChunkedBody, ClosingBody, LengthBody
 
 _LONGEST_HEAD = 262_144
+_MOST_LENGTH_DIGITS = 18
 _LINGER_SECONDS = 0.5
 
 
@@ -90,7 +91,7 @@ def _framed(
         body = LengthBody(0)
     elif b"chunked" in known.get(b"transfer-encoding", b"").lower():
         body = ChunkedBody()
-    elif length.isdigit():
+    elif length.isdigit() and len(length) <= _MOST_LENGTH_DIGITS:
         body = LengthBody(int(length))
     else:
         body, keeps_alive = ClosingBody(), False
@@ -201,6 +202,7 @@ class Connection(asyncio.Protocol):
         try:
             self._take(data)
         except BodyError as problem:
+            self._deliver(problem.payload)
             self._finish(ConnectionError(str(problem)))
             self.abort()
 
@@ -216,15 +218,19 @@ class Connection(asyncio.Protocol):
             # Bytes beyond the answer: the gateway is confused, so this socket is not used again.
             self._keeps_alive = self._keeps_alive and not data
             return
-        payload = body.feed(data) if data else b""
-        if payload:
-            if self._sink is not None:
-                self._sink.feed(payload)
-            elif self._lingering is None:
-                self._early.append(payload)
-                self.pause_reading()
+        if data:
+            self._deliver(body.feed(data))
         if body.done:
             self._finish(None)
+
+    def _deliver(self, payload: bytes) -> None:
+        if not payload:
+            return
+        if self._sink is not None:
+            self._sink.feed(payload)
+        elif self._lingering is None:
+            self._early.append(payload)
+            self.pause_reading()
 
     def _take_head(self, data: bytes) -> bytes:
         head = self._head

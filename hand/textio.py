@@ -8,13 +8,33 @@ from typing import NoReturn
 
 import msgspec
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SHORTEST_SECRET = 8
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|.)", re.DOTALL)
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text without halves of surrogate pairs, which have no UTF-8 form."""
-    return _SURROGATE.sub("", text) if not text.isascii() else text
+    """Return the text with pairs of surrogates joined and lone halves, which have no UTF-8 form, left out."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _PAIR.sub(_joined, _LONE.sub("", text))
+    return text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair.group().encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def without_secrets(text: str, *secrets: str) -> str:
+    """Return the text with ``***`` for each secret; what is shorter than eight characters is none (``k``, ``none``)."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return text
 
 
 def parse_lenient(text: str) -> object:

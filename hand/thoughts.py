@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Literal
+
+from hand.textio import without_surrogates
 
 Channel = Literal["reasoning", "text"]
 
@@ -15,8 +16,6 @@ TAGS = ("think", "thinking", "thought", "reasoning")
 _OPENING = {f"<{name}>": f"</{name}>" for name in TAGS}
 _CLOSING = tuple(_OPENING.values())
 _MARKS = (*_OPENING, *_CLOSING)
-_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class _Stage(Enum):
@@ -118,15 +117,4 @@ class CharacterFilter:
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._high = text[-1]
             text = text[:-1]
-        if not _has_surrogate(text):
-            return text
-        text = _LONE.sub("", text)
-        return _PAIR.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), text)
-
-
-def _has_surrogate(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+        return without_surrogates(text)

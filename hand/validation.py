@@ -73,6 +73,7 @@ _object_decoder = msgspec.json.Decoder(dict[str, Raw])
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 _NOTHING = Raw(b"")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PIECE = 1_048_576
 _LARGEST = 10**12
 """Far beyond any sensible limit, and small enough for every clock."""
@@ -112,7 +113,7 @@ class Fields:
             self.refuse(name, "must be an object")
         try:
             return _object_decoder.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNREADABLE:
             self.refuse(name, "must be an object")
 
     def value(self, name: str) -> object:
@@ -120,7 +121,7 @@ class Fields:
         raw = self._raw(name)
         try:
             return msgspec.json.decode(raw) if raw else None  # pyright: ignore[reportAny]  # narrowed by the callers
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNREADABLE:
             return None
 
     def text(self, name: str) -> str:
@@ -163,7 +164,7 @@ class Fields:
         if bytes(raw[:1]) == b"[":
             try:
                 items = _list_decoder.decode(raw)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except _UNREADABLE:
                 items = []
             if items:
                 return items
@@ -194,7 +195,7 @@ def read_object(body: bytes | bytearray) -> Fields:
         return Fields(_object_decoder.decode(_mended(body)))
     except msgspec.ValidationError as problem:
         raise invalid_request("the request body must be a JSON object") from problem
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as problem:
+    except (*_UNREADABLE, ValueError) as problem:
         raise invalid_request("the request body is not valid JSON") from problem
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator
 
 import httpx2
@@ -15,6 +16,7 @@ from hand.pool import ConnectionPool
 from hand.sockets import Connection, Head, Origin
 
 _LONGEST_ERROR_BODY = 1_048_576
+_UNSAFE = re.compile(rb"[\0\r\n]")
 EXTENSION = "hand.connection"
 """Key of the connection among the extensions of a response."""
 
@@ -79,6 +81,9 @@ async def _answer_of(connection: Connection, head: bytes, body: bytes) -> Head:
 def _request_head(request: httpx2.Request) -> bytes:
     lines = [b"%b %b HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
     lines.extend(b"%b: %b" % field for field in request.headers.raw)
+    if any(_UNSAFE.search(line) for line in lines):
+        # A key with a line end would write header fields, or requests, of its own.
+        raise ValueError("a header field holds a control character")
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
@@ -87,8 +92,9 @@ class _Body(httpx2.AsyncByteStream):
 
     def __init__(self, connection: Connection, status: int) -> None:
         self._connection = connection
+        self._is_refusal = status >= 300
         # Of a refusal only the beginning is ever shown.
-        self._limit: float = _LONGEST_ERROR_BODY if status >= 300 else float("inf")
+        self._limit: float = _LONGEST_ERROR_BODY if self._is_refusal else float("inf")
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
@@ -96,6 +102,9 @@ class _Body(httpx2.AsyncByteStream):
         taken = 0
         while taken < self._limit and (item := await queue.get()) is not None:
             if isinstance(item, Exception):
+                if self._is_refusal:
+                    # The status has said what matters; of the reason there is as much as came.
+                    return
                 raise httpx2.ReadError(str(item)) from item
             taken += len(item)
             yield item

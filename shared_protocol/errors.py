@@ -27,11 +27,11 @@ class ErrorInfo(msgspec.Struct, frozen=True):
     message: str
 
 
-class ErrorBody(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON body of every answer of the hand that is neither 200 nor a stream."""
 
-    error: ErrorInfo
     ok: Literal[False] = False
+    error: ErrorInfo
 
 
 STATUS_BY_TYPE: dict[ErrorType, int] = {

@@ -33,15 +33,21 @@ class EventReader:
     """Split a byte stream into events; comments and unknown fields are skipped."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        # The unfinished last line in pieces: a tool result with images is megabytes long and comes in many reads.
+        self._rest: list[bytes] = []
         self._name = ""
         self._id = ""
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that ``chunk`` completes."""
-        lines = (self._rest + chunk).split(b"\n") if self._rest else chunk.split(b"\n")
-        self._rest = lines.pop()
+        lines = chunk.split(b"\n")
+        self._rest.append(lines.pop())
+        if not lines:
+            return
+        last = self._rest.pop()
+        lines[0] = b"".join((*self._rest, lines[0]))
+        self._rest = [last]
         for raw in lines:
             line = raw[:-1] if raw.endswith(b"\r") else raw
             if line:

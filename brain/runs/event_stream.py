@@ -29,7 +29,8 @@ class RunEventReader:
     """Splits and decodes one stream. Unknown events and comments are skipped."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        # The unfinished last event in pieces: one with images is megabytes long and comes in many reads.
+        self._rest: list[bytes] = []
         self._general: EventReader | None = None
 
     def feed(self, chunk: bytes) -> list[RunEvent]:
@@ -40,12 +41,16 @@ class RunEventReader:
         """
         if self._general is not None:
             return _decode_all(self._general.feed(chunk))
-        if self._rest:
-            chunk = self._rest + chunk
         if b"\r" in chunk:  # a proxy between us and the hand has changed the line ends
             self._general = EventReader()
-            return _decode_all(self._general.feed(chunk))
-        *blocks, self._rest = chunk.split(_END)
+            return _decode_all(self._general.feed(b"".join((*self._rest, chunk))))
+        if self._rest:
+            if _END not in chunk and not (chunk.startswith(b"\n") and self._rest[-1].endswith(b"\n")):
+                self._rest += [chunk] if chunk else []
+                return []
+            chunk = b"".join((*self._rest, chunk))
+        *blocks, last = chunk.split(_END)
+        self._rest = [last] if last else []
         events: list[RunEvent] = []
         for block in blocks:
             if block.startswith(_HEAD):

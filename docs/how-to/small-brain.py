@@ -11,12 +11,12 @@ tools there are and runs them. Everything else (prompts, memory, storage, limits
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import random
 import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -121,9 +121,13 @@ def take_turn(history: list[dict[str, Any]], tools_url: str, number: int) -> Non
         elif name == "done":
             history.extend(produced)
             print()
+            return
         elif name == "error":
-            history.pop()
             print(f"\n[{data['type']}: {data['message']}]")
+            break
+    else:
+        print("\n[the hand has gone in the middle of its answer]")
+    history.pop()
 
 
 def main() -> None:
@@ -135,7 +139,7 @@ def main() -> None:
         history.append({"role": "user", "parts": [{"type": "text", "text": line.strip()}]})
         try:
             take_turn(history, f"http://127.0.0.1:{server.server_port}", number)
-        except urllib.error.URLError as problem:
+        except (OSError, http.client.HTTPException) as problem:
             history.pop()
             print(f"[the hand cannot be reached: {problem}]")
     server.shutdown()

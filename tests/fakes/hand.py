@@ -191,5 +191,5 @@ def is_summary(request: RunRequest) -> bool:
 
 
 def refuse(error_type: str, message: str) -> web.Response:
-    body = msgspec.json.encode(ErrorBody(ErrorInfo(error_type, message)))  # type: ignore[arg-type]
+    body = msgspec.json.encode(ErrorBody(error=ErrorInfo(error_type, message)))  # type: ignore[arg-type]
     return web.Response(body=body, status=STATUS_BY_TYPE[error_type], content_type="application/json")  # type: ignore[index]

@@ -39,6 +39,24 @@ async def test_unknown_route_is_404_and_names_method_and_path(hand: HandClient, 
         assert path in body["error"]["message"]
 
 
+async def test_error_bodies_byte_by_byte(hand: HandClient) -> None:
+    async with hand.session.post(f"{hand.url}/v1/run", data=b"x") as response:
+        assert response.content_type == "application/json"
+        wanted = b'{"ok":false,"error":{"type":"auth","message":"missing or wrong x-daapu-token"}}'
+        assert await response.read() == wanted
+
+
+async def test_an_unexpected_exception_is_500_internal(hand: HandClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> bytes:
+        raise LookupError("SECRET")
+
+    monkeypatch.setattr(type(hand.hand.routes._services.metrics), "render", fail)
+    async with hand.session.get(f"{hand.url}/metrics", headers={"x-daapu-token": TOKEN}) as response:
+        assert response.status == 500
+        body = await response.json()
+    assert body == {"ok": False, "error": {"type": "internal", "message": "unexpected LookupError in the hand"}}
+
+
 async def test_health_with_another_method_needs_the_token(hand: HandClient) -> None:
     status, _ = await hand.post("/v1/health", b"", None)
     assert status == 401
@@ -54,7 +72,7 @@ async def test_announced_body_over_50_mib_is_refused_before_it_is_read(hand: Han
     reader, writer = await asyncio.open_connection("127.0.0.1", hand.hand.port)
     head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\nx-daapu-token: {TOKEN}\r\nContent-Length: {FIFTY_MIB + 1}\r\n\r\n"
     writer.write(head.encode())
-    answer = await asyncio.wait_for(reader.readuntil(b"false}"), 5)
+    answer = await asyncio.wait_for(reader.readuntil(b"}}"), 5)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert str(FIFTY_MIB).encode() in answer
     writer.close()
@@ -69,7 +87,7 @@ async def test_unannounced_body_over_50_mib_is_refused_once_the_count_is_passed(
         await writer.drain()
     assert not reader._buffer, "nothing is refused up to the cap"
     writer.write(b"1\r\n \r\n")
-    answer = await asyncio.wait_for(reader.readuntil(b"false}"), 5)
+    answer = await asyncio.wait_for(reader.readuntil(b"}}"), 5)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert str(FIFTY_MIB).encode() in answer
     writer.close()
@@ -99,6 +117,23 @@ async def test_expect_continue_is_answered(hand: HandClient) -> None:
         assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).startswith(b"HTTP/1.1 100 ")
         writer.write(body)
         assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket"])
+async def test_an_offer_to_speak_another_protocol_is_passed_over(hand: HandClient, upgrade: str) -> None:
+    # The HTTP client of the Java library offers HTTP/2 with every request, its body included.
+    async with running_gateway(says("ok")) as gateway:
+        body = json.dumps(run_request(gateway.base_url)).encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", hand.hand.port)
+        offer = f"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: {upgrade}\r\nHTTP2-Settings: AAEAAEAA"
+        head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\nx-daapu-token: {TOKEN}\r\n{offer}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode())
+        await asyncio.sleep(0.05)
+        writer.write(body)
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"event: done" in answer
         writer.close()
 
 

@@ -48,6 +48,29 @@ async def test_the_small_brain_talks_uses_its_tool_and_remembers(hand: HandClien
     assert last[3]["content"] == "1"
 
 
+async def test_the_small_brain_survives_a_hand_that_goes_away() -> None:
+    async def half_an_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\n\r\n: connected\n\nevent: text_delta\ndata: {"text":"Half"}\n\n')
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(half_an_answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(SMALL_BRAIN),
+        env={**os.environ, "HAND_URL": url, "HAND_TOKEN": TOKEN},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(b"One.\n"), 30)
+    server.close()
+    assert output.decode().splitlines() == ["Half", "[the hand has gone in the middle of its answer]"]
+    assert process.returncode == 0
+
+
 BLOCK_EVERYTHING_ELSE = """
 import importlib.metadata, re, runpy, sys
 wanted, todo = set(), list(sys.argv[1].split(","))

@@ -9,7 +9,7 @@ import pytest
 from hand.outbound import Conversation, build_body
 from hand.validation import RunOrder, read_run_order
 from tests.fakes.gateway import running_gateway, says
-from tests.fakes.hand_client import HandClient, run_request, running_hand
+from tests.fakes.hand_client import HandClient, names_of, run_request, running_hand
 
 HOSTS: list[tuple[str, str, dict[str, object], dict[str, object]]] = [
     ("https://gw.example/v1", "max_completion_tokens", {"reasoning_effort": "high"}, {}),
@@ -31,6 +31,12 @@ HOSTS: list[tuple[str, str, dict[str, object], dict[str, object]]] = [
         "max_tokens",
         {"thinking": {"type": "enabled", "clear_thinking": False}},
         {"thinking": {"type": "disabled"}},
+    ),
+    (
+        "https://openrouter.ai/api/v1",
+        "max_completion_tokens",
+        {"reasoning": {"effort": "high"}},
+        {"reasoning": {"effort": "none"}},
     ),
     ("https://api.together.ai/v1", "max_tokens", {"reasoning": {"enabled": True}}, {"reasoning": {"enabled": False}}),
     ("https://api.together.xyz/v1", "max_tokens", {"reasoning": {"enabled": True}}, {"reasoning": {"enabled": False}}),
@@ -231,8 +237,8 @@ def test_text_models_get_one_placeholder_per_run_of_images() -> None:
 
 def test_a_tool_text_that_reads_like_the_placeholder_does_not_swallow_an_image() -> None:
     placeholder = "(tool image omitted: model does not support images)"
-    sent = messages_of([assistant(call("c1")), result("c1", image(), text("x"), image())])
-    assert sent[1]["content"] == f"{placeholder}\nx\n{placeholder}"
+    sent = messages_of([assistant(call("c1")), result("c1", text(placeholder), image(), image(), text("x"))])
+    assert sent[1]["content"] == f"{placeholder}\n{placeholder}\nx"
 
 
 @pytest.mark.parametrize("following", [[], [user(text("next"))], [assistant(text("next"))]])
@@ -248,6 +254,16 @@ def test_unanswered_calls_are_answered_before_whatever_follows(following: list[o
 def test_images_follow_the_answers_that_nobody_gave() -> None:
     sent = messages_of([assistant(call("c1"), call("c2")), result("c1", image())], input=["text", "image"])
     assert [message["role"] for message in sent] == ["assistant", "tool", "tool", "user"]
+
+
+def test_keys_of_other_kinds_of_parts_are_unknown_ones() -> None:
+    odd = {"id": 7, "kind": None, "parts": "x", "mimeType": [], "tool": {}, "content": 3, "args": 1}
+    assert messages_of([user({**odd, **text("a")})])[0]["content"] == [{"type": "text", "text": "a"}]
+    odd = {"text": None, "kind": 4, "content": {}}
+    sent = messages_of(
+        [assistant({**odd, **call("c1")}), {"role": "tool_result", "parts": [{**odd, **result("c1", text("r"))["parts"][0]}]}]
+    )
+    assert [message.get("content") for message in sent] == [None, "r"]
 
 
 def test_unknown_keys_are_ignored() -> None:
@@ -287,9 +303,11 @@ async def test_a_tool_result_that_cannot_be_converted_ends_the_run(hand: HandCli
         return web.json_response({"parts": [{"type": "attachment", "kind": "video"}], "isError": False})
 
     tool_host.on_call = answer
-    async with running_gateway(calls(("c1", "t", {})), says("never")) as gateway:
+    async with running_gateway(calls(("c1", "t", {}), ("c2", "t", {})), says("never")) as gateway:
         events = await hand.run(run_request(gateway.base_url, **tool_host.urls))
         assert len(gateway.requests) == 1
+    # Both results are echoed: it is the next request that cannot be made.
+    assert names_of(events) == ["assistant_message", "tool_call", "tool_call", "tool_result", "tool_result", "error"]
     assert events[-1][1]["type"] == "invalid_request"
 
 
@@ -315,6 +333,8 @@ def test_additional_properties_are_merged_into_the_root() -> None:
         ("https://gw.example/v1", "reasoning", False),
         ("https://api.deepseek.com", "thinking", True),
         ("https://api.together.ai/v1", "reasoning", True),
+        ("https://openrouter.ai/api/v1", "reasoning", True),
+        ("https://openrouter.ai/api/v1", "provider", False),
         ("https://gw.example/v1", "response_format", True),
     ],
 )

@@ -110,6 +110,33 @@ async def test_arguments_travel_verbatim(hand: HandClient, tool_host: ToolHost) 
         assert gateway.requests[1].body["messages"][1]["tool_calls"][0]["function"]["arguments"] == written
 
 
+async def test_the_bytes_of_a_stream_with_every_event(hand: HandClient, tool_host: ToolHost) -> None:
+    script = (
+        refuses(500, ""),
+        calls(("c1", "dice__roll", {"sides": 6}), text="<think>Hm.</think>Rolling."),
+        says("Six.", usage=(30, 2)),
+    )
+    async with running_gateway(*script) as gateway:
+        request = run_request(gateway.base_url, **tool_host.urls, maxRetries=2)
+        async with hand.open_run(request) as response:
+            raw = (await response.read()).decode()
+    assert raw == (
+        ": connected\n\n"
+        'event: retry\ndata: {"attempt":1,"delayMs":100,"message":"500 status code (no body)"}\n\n'
+        'event: reasoning_delta\ndata: {"text":"Hm."}\n\n'
+        'event: text_delta\ndata: {"text":"Rolling."}\n\n'
+        'event: assistant_message\ndata: {"message":{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},'
+        '{"type":"text","text":"Rolling."},{"type":"tool_call","id":"c1","tool":"dice__roll","args":{"sides":6}}],'
+        '"meta":{"inputTokens":20,"outputTokens":7,"totalTokens":27,"modelId":"acme/large-1"},"finishReason":"tool_calls"}}\n\n'
+        'event: tool_call\ndata: {"id":"c1","name":"dice__roll","args":{"sides":6}}\n\n'
+        'event: tool_result\ndata: {"id":"c1","name":"dice__roll","parts":[{"type":"text","text":"result of c1"}],"isError":false}\n\n'
+        'event: text_delta\ndata: {"text":"Six."}\n\n'
+        'event: assistant_message\ndata: {"message":{"role":"assistant","parts":[{"type":"text","text":"Six."}],'
+        '"meta":{"inputTokens":30,"outputTokens":2,"totalTokens":32,"modelId":"acme/large-1"},"finishReason":"stop"}}\n\n'
+        'event: done\ndata: {"finishReason":"stop"}\n\n'
+    )
+
+
 async def test_listing_is_asked_before_every_request_with_run_id_and_token(hand: HandClient, tool_host: ToolHost) -> None:
     async with running_gateway(refuses(500, "x"), calls(THREE[0]), says("Done.")) as gateway:
         urls = {**tool_host.urls, "toolListUrl": tool_host.urls["toolListUrl"] + "?a=1&runId=old&b=2"}
@@ -369,6 +396,8 @@ async def test_length_stop_is_judged_by_the_room_left(
     async with running_gateway(Reply(sse(chunk({"content": "part"}), chunk(finish="length", usage=usage)))) as gateway:
         events = await hand.run(run_request(gateway.base_url, maxTokens=budget, maxRetries=4))
         assert len(gateway.requests) == 1
+    tokens = f"inputTokens={usage[0]} outputTokens={usage[1]}" if usage else "inputTokens=0 outputTokens=0"
+    assert f"outcome=error:{kind} {tokens}" in hand.log_text
     partial = [data["message"] for name, data in events if name == "assistant_message"]
     assert [message["finishReason"] for message in partial] == (["length"] if usage else [])
     assert events[-1][1]["type"] == kind

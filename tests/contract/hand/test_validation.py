@@ -94,18 +94,22 @@ async def test_embed_request_is_refused_by_the_first_rule_it_breaks(
 
 
 async def test_of_several_violations_the_first_of_the_table_is_named(hand: HandClient) -> None:
-    request = run_request("http://127.0.0.1:1/v1")
-    for path, _, values in reversed(RUN_RULES):
-        if path.startswith("responseFormat.") or path in {"toolListUrl", "model"}:
-            continue
-        request = broken(request, path, values[-1])
+    good = run_request("http://127.0.0.1:1/v1", toolListUrl="http://x/", toolCallbackUrl="http://x/")
+    order = [path for path, _, _ in RUN_RULES if path not in {"model", "responseFormat.type"}]
+    order.insert(order.index("toolListUrl") + 1, "toolCallbackUrl")
+    request = good
+    for path in order:
+        request = broken(request, path, None)
     seen: list[str] = []
-    for path in ("model.baseUrl", "model.apiKey", "model.modelId", "model.contextWindow", "model.maxOutputTokens"):
+    for path in order:
         _, body = await hand.post("/v1/run", request)
         seen.append(body["error"]["message"].split(" ")[0])
-        parent, key = path.split(".")
-        request[parent][key] = run_request("http://127.0.0.1:1/v1")[parent][key]
-    assert seen == ["model.baseUrl", "model.apiKey", "model.modelId", "model.contextWindow", "model.maxOutputTokens"]
+        *parents, key = path.split(".")
+        original: object = good
+        for name in (*parents, key):
+            original = original.get(name, MISSING) if isinstance(original, dict) else MISSING
+        request = broken(request, path, original)
+    assert seen == order
 
 
 async def test_the_message_reads_as_the_protocol_says(hand: HandClient) -> None:
@@ -132,6 +136,15 @@ async def test_integral_floats_and_unknown_keys_are_accepted(hand: HandClient) -
         )
         assert (await hand.run(request))[-1][0] == "done"
         assert gateway.requests[0].body["max_completion_tokens"] == 64
+
+
+async def test_one_is_a_positive_integer_and_zero_no_negative_one(hand: HandClient) -> None:
+    async with running_gateway(says("fine")) as gateway:
+        smallest = {"contextWindow": 1, "maxOutputTokens": 1}
+        request = run_request(gateway.base_url, model=smallest, maxTokens=1, maxRounds=0, maxRetries=0, streamIdleTimeoutMs=0)
+        assert (await hand.run(request))[-1][0] == "done"
+        embedding = embed_request("http://127.0.0.1:1/v1", dimensions=1, timeoutMs=0)
+        assert (await hand.post("/v1/embed", embedding))[0] == 502
 
 
 @pytest.mark.parametrize("key", ["model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "tools"])

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from hand.settings import Settings
 from tests.fakes.gateway import Gate, Pause, Reply, calls, chunk, refuses, running_gateway, says, sse
 from tests.fakes.hand_client import HandClient, eventually, run_request, running_hand
 from tests.fakes.tool_host import ToolHost
@@ -147,7 +148,7 @@ async def wait(event: asyncio.Event) -> None:
 async def test_heartbeat_comments_fill_silence_and_leave_with_the_stream() -> None:
     from shared_protocol.sse import HEARTBEAT_SECONDS
 
-    assert HEARTBEAT_SECONDS == 15.0
+    assert Settings(token="t").heartbeat_seconds == HEARTBEAT_SECONDS == 15.0
     async with (
         running_hand(heartbeat_seconds=0.05) as hand,
         running_gateway(Reply([Pause(0.4), *says("late").pieces])) as gateway,

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from tests.fakes.gateway import Gate, Reply, chunk, running_gateway, says, sse
-from tests.fakes.hand_client import events_of, eventually, names_of, run_request
+from tests.fakes.hand_client import embed_request, events_of, eventually, names_of, run_request
 
 TOKEN = "process-token"
 # An interpreter that is still loading libraries on a busy machine takes its time to end.
@@ -59,6 +59,7 @@ def test_defaults_are_port_3100_on_loopback() -> None:
 
     settings = read_settings({"HAND_TOKEN": " t "})
     assert (settings.port, settings.host, settings.token, settings.metrics_public) == (3100, "127.0.0.1", "t", False)
+    assert settings.drain_seconds == 20
 
 
 @asynccontextmanager
@@ -137,6 +138,25 @@ async def test_a_run_that_outlasts_the_limit_ends_with_a_clean_error() -> None:
         assert names_of(rest) == ["error"]
         assert rest[0][1] == {"type": "internal", "message": "the hand is shutting down"}
         await gateway.until_quiet()
+        async with asyncio.timeout(EXIT_SECONDS):
+            assert await process.wait() == 0
+
+
+async def test_sigterm_lets_an_embedding_finish() -> None:
+    gate = asyncio.Event()
+    answer = Reply([Gate(gate), b'{"data":[{"index":0,"embedding":[1.5]}]}'])
+    async with hand_process() as (process, url, session), running_gateway(answer) as gateway:
+        request = embed_request(gateway.base_url, input=["a"], timeoutMs=0)
+        headers = {"x-daapu-token": TOKEN}
+        embedding = asyncio.create_task(session.post(f"{url}/v1/embed", json=request, headers=headers))
+        await gateway.until(lambda: len(gateway.requests) == 1)
+        process.send_signal(signal.SIGTERM)
+        await eventually(lambda: is_refusing(session, url))
+        # Longer than what the server itself grants to requests in flight when it closes.
+        await asyncio.sleep(1.5)
+        gate.set()
+        response = await embedding
+        assert (await response.json())["vectors"] == [[1.5]]
         async with asyncio.timeout(EXIT_SECONDS):
             assert await process.wait() == 0
 

@@ -141,6 +141,10 @@ def judged(problem: RunError | TransientError) -> str:
     return problem.type if isinstance(problem, RunError) else "transient"
 
 
+def test_messages_of_failures_inside_the_stream_are_cut_too() -> None:
+    assert judge_in_band_failure(InBandFailure(500, "x", "x" * 9999)).message == "x" * 4000
+
+
 def test_message_of_an_http_failure() -> None:
     assert http_message(400, ' {"error": {"message": "bad", "code": 1}, "x": 2} ') == '400: {"message":"bad","code":1}'
     assert http_message(400, '{"error": "bad"}') == '400: "bad"'
@@ -157,7 +161,20 @@ FAILURES: list[tuple[dict[str, object], str, int | None, str]] = [
     ({"error": {"message": "boom", "code": "503"}}, "", 503, "boom"),
     ({"error": {"message": "boom", "code": "rate_limited", "http_code": 429}}, "", 429, "boom"),
     ({"error": {"message": "boom", "status": 200, "http_status": 502}}, "", 502, "boom"),
-    ({"error": {"message": "boom", "code": 42}}, "", None, "boom"),
+    ({"error": {"message": "boom", "code": 399}}, "", None, "boom"),
+    ({"error": {"message": "boom", "code": 400}}, "", 400, "boom"),
+    ({"error": {"message": "boom", "code": "599"}}, "", 599, "boom"),
+    ({"error": {"message": "boom", "code": 600}}, "", None, "boom"),
+    ({"error": {"message": "boom", "code": "4e2", "status": "+42"}}, "", None, "boom"),
+    (
+        {"error": "Internal Server Error", "message": "CUDA out of memory", "status": 500},
+        "",
+        500,
+        "Internal Server Error: CUDA out of memory",
+    ),
+    ({"error": "boom", "message": "boom"}, "", None, "boom"),
+    ({"choices": [], "message": "boom", "code": 422}, "", 422, "boom"),
+    ({"choices": [], "message": "Overloaded"}, "error", None, "Overloaded"),
     ({"status_code": 400, "error": {"message": "boom", "code": 500}}, "", 400, "boom"),
     ({"error": {"error": {"message": "inner", "code": 401}, "message": "outer"}}, "", 401, "inner"),
     ({"error": {"message": "Provider returned error", "metadata": {"raw": "quota"}}}, "", None, "Provider returned error\nquota"),
@@ -201,7 +218,9 @@ def test_error_field_of_an_event() -> None:
     failure = failure_of_error_field({"code": 500, "message": "slot"})
     assert failure is not None
     assert (failure.code, failure.message) == (500, "slot")
-    text = failure_of_error_field("plain words")
-    assert text is not None
-    assert text.message == "plain words"
-    assert failure_of_error_field("  ") is None
+    for document, words in (("plain words", "plain words"), (500, "500"), ([{"code": 5}], '[{"code": 5}]')):
+        failure = failure_of_error_field(document)
+        assert failure is not None
+        assert failure.message == words
+    for document in ("  ", None, "", [], {}, False):
+        assert failure_of_error_field(document) is None

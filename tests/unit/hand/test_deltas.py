@@ -75,7 +75,7 @@ def test_content_forms(content: object, reasoning: str, text: str) -> None:
 def test_order_within_one_delta_is_reasoning_content_refusal_calls() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "t", "arguments": "{}"}}
     _, text, collector = collect(delta(tool_calls=[call], refusal=" no", content="a", reasoning="r"))
-    assert (collector.order, text) == (["reasoning", "text", "calls"], "a no")
+    assert (collector.order, text) == (["reasoning", "text", *collector.calls.calls], "a no")
 
 
 def test_a_refusal_is_answer_text_and_not_run_through_the_tag_filter() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,10 @@ from hand.deltas import RoundCollector
 from hand.errors import TransientError
 from hand.failures import InBandFailure
 from hand.frames import FrameDecoder
+from hand.rounds import _inflater_for
 
-DIALECTS = Path(__file__).parents[2] / "fixtures" / "dialects"
-CORPUS = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(DIALECTS.glob("*.json"))}
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CORPUS = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FIXTURES.glob("*dialects/*.json"))}
 
 
 def body_of(case: dict[str, Any]) -> bytes:
@@ -36,7 +36,8 @@ def body_of(case: dict[str, Any]) -> bytes:
             pieces.append(piece["drip"].encode())
     body = b"".join(pieces)
     headers = {name.lower(): value for name, value in case["http"].get("headers", {}).items()}
-    return zlib.decompress(body, zlib.MAX_WBITS | 16) if headers.get("content-encoding") == "gzip" else body
+    inflater = _inflater_for(headers.get("content-encoding", ""))
+    return body if inflater is None else inflater.feed(body)
 
 
 def read(pieces: list[bytes]) -> dict[str, object]:
@@ -69,7 +70,7 @@ def read(pieces: list[bytes]) -> dict[str, object]:
     finish_calls(collector.calls.calls, (), only_complete=False)
     return {
         "deltas": deltas,
-        "order": list(collector.order),
+        "order": [place if isinstance(place, str) else "call" for place in collector.order],
         "calls": calls,
         "usage": collector.usage,
         "finish": collector.finish_reason,

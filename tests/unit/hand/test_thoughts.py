@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hand.textio import without_surrogates
 from hand.thoughts import TAGS, CharacterFilter, ThoughtFilter
 
 CASES = [
@@ -77,6 +78,13 @@ def test_a_surrogate_pair_cut_anywhere_is_joined(text: str, data: st.DataObject)
     cut = data.draw(st.integers(0, len(units)))
     joined = characters.clean("".join(units[:cut])) + characters.clean("".join(units[cut:]))
     assert joined == text.replace("\0", "")
+
+
+@given(st.lists(st.sampled_from(["a", "\ud83d", "\ude00", "\U0001f600", "é"])).map("".join))
+def test_halves_of_pairs_are_joined_or_dropped(text: str) -> None:
+    clean = without_surrogates(text)
+    assert clean == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    clean.encode()
 
 
 @pytest.mark.parametrize(

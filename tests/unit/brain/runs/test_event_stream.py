@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import msgspec
@@ -31,6 +32,14 @@ def test_any_cut_gives_the_same_events(sent: list[RunEvent], cuts: list[int], cr
     borders = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
     pieces = [data[begin:end] for begin, end in pairwise(borders)]
     assert feed_all(pieces) == [*sent, DoneEvent()]
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_a_long_event_in_small_reads_takes_linear_time(line_end: bytes) -> None:
+    data = encode_run_event(TextDelta("x" * 6_000_000)).replace(b"\n", line_end)
+    started = time.process_time()
+    assert feed_all([data[place : place + 500] for place in range(0, len(data), 500)]) == [TextDelta("x" * 6_000_000)]
+    assert time.process_time() - started < 2
 
 
 def test_unknown_events_and_fields_are_skipped() -> None:
