@@ -49,11 +49,12 @@ class ToolCallPart(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type
         """Compact ``args`` and detach it from the buffer it was decoded from.
 
         Raises:
-            ValueError: ``args`` is no JSON object.
+            ValueError: ``args`` is no JSON object, or no UTF-8.
         """
         text = bytes(self.args)
         if not text.lstrip().startswith(b"{"):
             raise ValueError("args must be a JSON object")
+        text.decode()  # what is taken over verbatim was not looked at by the decoder
         msgspec.structs.force_setattr(self, "args", Raw(msgspec.json.format(text, indent=-1)))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from litestar.types import Receive, Scope, Send
 
 _HEADERS: Final = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]

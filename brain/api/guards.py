@@ -1,14 +1,17 @@
 """What is checked before a handler sees its request, in the order of the contract: maintenance, path ids, body type and size.
 
 A handler says what applies to it with ``opt``: ``maintenance=True`` (blocked while maintenance mode is on) and
-``body_limit="..."`` (the field of ``LimitsConfig`` that caps its body, ``json_body_bytes`` if not given).
+``body_limit="..."`` (the field of ``LimitsConfig`` that caps its body, ``json_body_bytes`` if not given) and
+``optional_body=True`` (no body at all means the defaults of its type).
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from litestar.params import QueryParameter
 from msgspec.structs import fields
 
 from brain.config.models import LimitsConfig
@@ -55,6 +58,7 @@ class RequestGuard:
             InvalidInputError: 400, a path id is blank or no number.
             UnsupportedMediaTypeError: 415, the route reads a body that is not JSON.
             PayloadTooLargeError: 413, the announced length is over the limit.
+            InvalidInputError: 400, a query parameter is no number.
         """
         if handler.opt.get("maintenance") and self._maintenance is not None and await self._maintenance.is_enabled():
             raise MaintenanceError
@@ -64,9 +68,37 @@ class RequestGuard:
             for name, value in connection.path_params.items()
         }
         connection.scope["path_params"] = cast("dict[str, str]", ids)  # the framework hands on what it finds
-        if reads_body(handler):
+        if reads_body(handler) and not (handler.opt.get("optional_body") and has_no_body(connection)):
             check_content_type(connection)
             check_announced_length(connection, *body_limit(handler, self._limits))
+        check_query(connection, handler)
+
+
+def check_query(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Refuse what the framework would bend into shape: ``1e2`` for a number, ``null`` for a parameter that was not given.
+
+    Raises:
+        InvalidInputError: naming the parameter.
+    """
+    numbers, words = _query_kinds(handler)
+    for name, text in connection.query_params.multi_items():
+        if name in numbers and not (_INTEGER.fullmatch(text) and -INT64 <= int(text) < INT64):
+            raise InvalidInputError(f"{name}: must be an integer, not {text[:40]!r}")
+        if name in words and text.lower() == "null":
+            raise InvalidInputError(f"{name}: leave it out instead of {text!r}")
+
+
+@cache
+def _query_kinds(handler: BaseRouteHandler) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the query parameters that are integers, and of those that are one of a few words."""
+    numbers: set[str] = set()
+    words: set[str] = set()
+    for field in handler.parsed_fn_signature.parameters.values():
+        if isinstance(field.kwarg_definition, QueryParameter):
+            kinds = {field.annotation, *(inner.annotation for inner in field.inner_types)}
+            if str not in kinds:
+                (numbers if int in kinds else words).add(field.kwarg_definition.name or field.name)
+    return frozenset(numbers), frozenset(words)
 
 
 def read_path_id(name: str, value: object, *, strict: bool = False) -> object:
@@ -103,6 +135,11 @@ def body_limit(handler: BaseRouteHandler, limits: LimitsConfig) -> tuple[str, in
     """Return name and value of the cap on a handler's body."""
     field = str(handler.opt.get("body_limit", DEFAULT_BODY_LIMIT))
     return f"limits.{_WIRE_NAMES[field]}", int(getattr(limits, field))
+
+
+def has_no_body(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Whether a request announces no body."""
+    return connection.headers.get("content-length", "0") == "0" and "transfer-encoding" not in connection.headers
 
 
 def check_content_type(connection: ASGIConnection[Any, Any, Any, Any]) -> None:
@@ -146,14 +183,19 @@ class BodyLimitMiddleware:
             return
         name, limit = body_limit(scope["route_handler"], self._limits)
         total = 0
+        arrived = False
 
         async def counting() -> HTTPReceiveMessage | WebSocketReceiveMessage:
-            nonlocal total
+            nonlocal total, arrived
             message = await receive()
             if message["type"] == "http.request":
                 total += len(message["body"])
+                arrived = not message["more_body"]
                 if total > limit:
                     raise too_large(name, limit)
+            elif not arrived:
+                # Not a failure of ours, which the framework would make of it: nobody reads the answer.
+                raise InvalidInputError("the client left before its whole body had arrived")
             return message
 
         await self._app(scope, counting, send)

@@ -78,9 +78,12 @@ class HandCallbackController(Controller):
 def _decode_call(body: bytes) -> ToolRequest:
     # By hand: the framework would decode to dicts first, and the arguments have to stay verbatim.
     try:
-        call = tool_request_decoder.decode(body)
-    except msgspec.DecodeError as problem:
+        # As text: what stays verbatim is not looked at by the decoder, so this is where it proves to be UTF-8.
+        call = tool_request_decoder.decode(body.decode())
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise InvalidInputError(f"the tool call cannot be read: {problem}") from problem
+    except RecursionError as problem:
+        raise InvalidInputError("the tool call is nested too deeply") from problem
     if not bytes(call.args).lstrip().startswith(_JSON_OBJECT_START):
         raise InvalidInputError("args must be a JSON object")
     return call

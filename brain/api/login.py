@@ -11,7 +11,7 @@ from litestar.di import NamedDependency
 from litestar.params import JSONBody
 
 from brain.api.errors import error_answers
-from brain.api.middleware import SESSION_COOKIE, session_value
+from brain.api.middleware import SESSION_COOKIE, session_value, shows_token
 from brain.api.wire import LoginBody, LoginState
 from brain.config.models import Config
 from brain.errors import UnauthorizedError
@@ -31,8 +31,7 @@ class LoginController(Controller):
         token = config.server.token
         if token is None:
             return LoginState(required=False, logged_in=True)
-        given = request.cookies.get(SESSION_COOKIE, "")
-        return LoginState(required=True, logged_in=hmac.compare_digest(given.encode(), session_value(token).encode()))
+        return LoginState(required=True, logged_in=shows_token(request.scope, token))
 
     @post("/login", operation_id="logIn", summary="Log in", status_code=204, responses=error_answers(400, 401, 413, 415))
     async def log_in(

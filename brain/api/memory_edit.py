@@ -224,10 +224,12 @@ class Forgetting(Controller):
         note_id: FromPath[int],
         memory: NamedDependency[MemoryParts],
         erase: FromQuery[Flag] = "false",
+        dry_run: DryRun = "false",
     ) -> Response[Any]:
         """Take a note out of everything, reversibly; with ``erase=true`` for good, answered with the counts."""
         if erase == "true":
-            return _erased(await memory.eraser.erase(EraseTarget(note_id=note_id)))
+            return _erased(await memory.eraser.erase(EraseTarget(note_id=note_id), dry_run=dry_run == "true"))
+        _refuse_dry_run(dry_run)
         await memory.corrections.forget_note(note_id)
         return _empty()
 
@@ -244,10 +246,12 @@ class Forgetting(Controller):
         entity_id: FromPath[int],
         memory: NamedDependency[MemoryParts],
         erase: FromQuery[Flag] = "false",
+        dry_run: DryRun = "false",
     ) -> Response[Any]:
         """Take an entity with its notes and relationships out of everything; with ``erase=true`` for good."""
         if erase == "true":
-            return _erased(await memory.eraser.erase(EraseTarget(entity_id=entity_id)))
+            return _erased(await memory.eraser.erase(EraseTarget(entity_id=entity_id), dry_run=dry_run == "true"))
+        _refuse_dry_run(dry_run)
         await memory.corrections.forget_entity(entity_id)
         return _empty()
 
@@ -264,10 +268,12 @@ class Forgetting(Controller):
         relationship_id: FromPath[int],
         memory: NamedDependency[MemoryParts],
         erase: FromQuery[Flag] = "false",
+        dry_run: DryRun = "false",
     ) -> Response[Any]:
         """Take a relationship with its notes out of everything; with ``erase=true`` for good."""
         if erase == "true":
-            return _erased(await memory.eraser.erase(EraseTarget(relationship_id=relationship_id)))
+            return _erased(await memory.eraser.erase(EraseTarget(relationship_id=relationship_id), dry_run=dry_run == "true"))
+        _refuse_dry_run(dry_run)
         await memory.corrections.forget_relationship(relationship_id)
         return _empty()
 
@@ -322,6 +328,11 @@ def _given(value: str | UnsetType) -> str | None:
 def _require_one(first: str | date | None, second: str | date | None, names: str) -> None:
     if first is None and second is None:
         raise InvalidInputError(f"give {names}")
+
+
+def _refuse_dry_run(dry_run: Flag) -> None:
+    if dry_run == "true":
+        raise InvalidInputError("dryRun counts what an erasure would reach: give erase=true with it")
 
 
 def _erased(erasure: Erasure) -> Response[Any]:

@@ -21,7 +21,7 @@ from brain.errors import ConflictError, InvalidInputError, NotFoundError
 from brain.personas.service import PersonaService
 from brain.tools.approval import ApprovalRequest, Decision, Scope
 from brain.turns.live import LiveTurn, TurnRequest
-from brain.turns.run_log import Subscription, parse_event_id
+from brain.turns.run_log import Subscription, number_of_event
 from brain.turns.service import TurnService
 from brain.turns.subscribers import ClientStream
 from shared_protocol.headers import REQUEST_ID_HEADER
@@ -53,7 +53,7 @@ class SendRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class StopRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """Body of a stop; ``keepPartial`` stores what was said so far."""
+    """Body of a stop, which may be left out; ``keepPartial`` stores what was said so far."""
 
     keep_partial: bool = False
 
@@ -161,18 +161,18 @@ class MessagesController(MessagePages):
         if wants_events:
             if turn is None:
                 return Response(None, status_code=204)
-            after = parse_event_id(turn.turn_id, request.headers.get("last-event-id"))
+            after = number_of_event(turn.log, request.headers.get("last-event-id"))
             return EventStream(ClientStream(Subscription(turn.log, after=after, with_ids=True)))
         return Response(IdleRun() if turn is None else _describe(turn))
 
-    @post("/stop", operation_id="stopRun", status_code=202, summary="End the live turn")
+    @post("/stop", operation_id="stopRun", status_code=202, summary="End the live turn", optional_body=True)
     async def stop(
         self,
         request: ApiRequest,
         chat_id: FromPath[str],
-        data: JSONBody[StopRequest],
         turns: NamedDependency[TurnService],
         forwarder: NamedDependency[TurnForwarder],
+        data: JSONBody[StopRequest] = StopRequest(),  # noqa: B008 - frozen, so it can be shared
     ) -> Response[object]:
         """The upstream connection is closed within a second; the stream ends with ``stopped`` and ``done`` or ``error``."""
         turn = turns.find(chat_id)

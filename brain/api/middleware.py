@@ -10,7 +10,6 @@ import hmac
 import ipaddress
 import re
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +21,8 @@ from brain.errors import BrainError, ForbiddenOriginError, InvalidInputError, Un
 from shared_protocol.headers import REQUEST_ID_HEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from litestar.types import (
         ASGIApp,
         HTTPReceiveMessage,
@@ -74,12 +75,7 @@ class RequestShell:
             return
         request_id = _request_id(scope)
         extra = _headers(scope["path"], request_id)
-        if "//" in scope["path"] and is_api_path(scope["path"]):
-            # The router would skip an empty segment and read the next one as the id: a blank id has to stay a blank id.
-            scope["path"] = scope["path"].replace("//", "/ /")
         is_head = scope["method"] == "HEAD"
-        if is_head:
-            scope["method"] = "GET"
         ended = False
 
         async def send_with_headers(message: Message) -> None:
@@ -99,7 +95,7 @@ class RequestShell:
             return {"type": "http.disconnect"} if ended else await receive()
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            await self._app(scope, receive_until_end, send_with_headers)
+            await self._app(_for_application(cast("HTTPScope", scope), request_id), receive_until_end, send_with_headers)
 
 
 class AccessGate:
@@ -134,8 +130,8 @@ class AccessGate:
         self._check_host(host)
         if scope["method"] not in READING_METHODS:
             self._check_origin(_single(scope, b"origin"), host)
-        if self._token is not None and needs_token(scope["path"]):
-            self._check_token(scope, self._token)
+        if self._token is not None and needs_token(scope["path"]) and not shows_token(scope, self._token):
+            raise UnauthorizedError("log in, or send the server's token as 'Authorization: Bearer ...'")
 
     def _check_host(self, host: str) -> None:
         name = host.lower()
@@ -155,13 +151,14 @@ class AccessGate:
             return
         raise ForbiddenOriginError(f"a write from the origin {origin!r} is refused: add it to server.allowedOrigins to allow it")
 
-    def _check_token(self, scope: HTTPScope, token: str) -> None:
-        scheme, _, given = _single(scope, b"authorization").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), token):
-            return
-        if _same(_cookie(_single(scope, b"cookie")), session_value(token)):
-            return
-        raise UnauthorizedError("log in, or send the server's token as 'Authorization: Bearer ...'")
+
+def shows_token(scope: HTTPScope, token: str) -> bool:
+    """Whether a request carries the server's token, as a bearer or by the cookie of a login."""
+    scheme, _, given = _single(scope, b"authorization").partition(" ")
+    if scheme.lower() == "bearer" and _same(given.strip(), token):
+        return True
+    expected = session_value(token)
+    return any(_same(value, expected) for value in _session_cookies(scope))
 
 
 def needs_token(path: str) -> bool:
@@ -176,6 +173,28 @@ async def send_error(send: Send, error: BrainError) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _for_application(scope: HTTPScope, request_id: str) -> HTTPScope:
+    """Return the request as the application sees it: ``HEAD`` as ``GET``, its id in the header.
+
+    A copy: the server looks at its own scope to know that the answer to a ``HEAD`` has no body.
+    """
+    name = REQUEST_ID_HEADER.encode()
+    headers = [pair for pair in scope["headers"] if pair[0].lower() != name]
+    path = scope["path"]
+    if is_api_path(path):
+        # The router would skip an empty segment and read the next one as the id: a blank id has to stay a blank id.
+        path = path.replace("//", "/ /")
+    return cast(
+        "HTTPScope",
+        {
+            **scope,
+            "method": "GET" if scope["method"] == "HEAD" else scope["method"],
+            "path": path,
+            "headers": [*headers, (name, request_id.encode())],
+        },
+    )
 
 
 def _request_id(scope: Scope) -> str:
@@ -229,9 +248,11 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("latin-1"), expected.encode())
 
 
-def _cookie(header: str) -> str:
-    try:
-        morsel = SimpleCookie(header).get(SESSION_COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
+def _session_cookies(scope: HTTPScope) -> Iterator[str]:
+    """Yield the values of our cookie. By hand: the library gives up at the first odd cookie of another program on this host."""
+    for header, value in scope["headers"]:
+        if header.lower() == b"cookie":
+            for pair in value.decode("latin-1").split(";"):
+                name, _, text = pair.partition("=")
+                if name.strip() == SESSION_COOKIE:
+                    yield text.strip().strip('"')

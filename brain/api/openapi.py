@@ -62,11 +62,14 @@ def build_openapi(routes: Sequence[type[Controller] | Router]) -> OpenApiDocumen
         ),
         logging_config=None,
     )
+    optional = {handler.operation_id for route in routes for handler in _handlers(route) if handler.opt.get("optional_body")}
     document = described.openapi_schema.to_schema()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if method in _METHODS:
                 _complete(path, method, operation)
+                if operation["operationId"] in optional:
+                    operation["requestBody"]["required"] = False
     return OpenApiDocument(msgspec.json.encode(document))
 
 

@@ -64,12 +64,12 @@ class WebUi:
         if scope["type"] != "http" or is_api_path(scope["path"]):
             await self._app(scope, receive, send)
             return
-        if scope["method"] != "GET":
-            await _send_plain(send, 405, b'{"error":"only GET is possible here"}')
-            return
         file = self._files.get(scope["path"])
         if file is None:
             await send_error(send, NotFoundError("page", scope["path"]))
+            return
+        if scope["method"] != "GET":
+            await _send_plain(send, 405, b'{"error":"only GET is possible here"}')
             return
         await _send_file(scope, send, file)
 

@@ -12,7 +12,7 @@ import msgspec
 from brain.chats import queries
 from brain.chats.search.index import DEFAULT_TITLE, index_title
 from brain.chats.store import decode_stored
-from brain.chats.validation import STOP
+from brain.chats.validation import STOP, InvalidHistoryError, check_stored_chat
 from brain.errors import ConflictError, CorruptChatError, InvalidInputError, NotFoundError
 from shared_protocol.messages import AssistantMessage, Message, UserMessage
 
@@ -176,7 +176,7 @@ class ChatService:
             UnavailableError: it cannot be locked now.
             NotFoundError: there is no such chat.
             ConflictError: the history has not the expected length.
-            InvalidInputError: ``index`` is no place to cut.
+            InvalidInputError: ``index`` is no place to cut, or what would be left is no complete chat.
         """
         async with self._locks.hold(chat_id), self._pool.connection() as conn, conn.transaction():
             chat = await self._store.load(conn, chat_id)
@@ -187,7 +187,7 @@ class ChatService:
             await self._store.store(
                 conn,
                 chat_id,
-                messages=chat.messages[:index],
+                messages=take_first(chat.messages, index),
                 eltm_version="",
                 persona_id=chat.persona_id,
                 expected_revision=chat.revision,
@@ -199,7 +199,7 @@ class ChatService:
         Raises:
             NotFoundError: there is no such chat.
             ConflictError: the history has not the expected length.
-            InvalidInputError: ``index`` is no place to fork.
+            InvalidInputError: ``index`` is no place to fork, or what would be copied is no complete chat.
         """
         async with self._pool.connection() as conn, conn.transaction():
             chat = await self._store.load(conn, chat_id)
@@ -212,7 +212,7 @@ class ChatService:
                 conn,
                 new_chat_id(),
                 title=title,
-                messages=chat.messages[: index + 1],
+                messages=take_first(chat.messages, index + 1),
                 persona_id=chat.persona_id,
                 temporary=chat.temporary,
                 remember=chat.remember,
@@ -292,6 +292,20 @@ def check_fork(messages: Sequence[Message], index: int) -> None:
     message = messages[index]
     if not isinstance(message, AssistantMessage) or message.finish_reason.lower() != STOP:
         raise InvalidInputError(f"index: message {index} is not an assistant message that ended with 'stop'")
+
+
+def take_first(messages: Sequence[Message], count: int) -> Sequence[Message]:
+    """Return the first messages as a history of their own.
+
+    Raises:
+        InvalidInputError: they are no complete chat: an answer that was cut off, a tool call whose result comes later.
+    """
+    kept = messages[:count]
+    try:
+        check_stored_chat(kept)
+    except InvalidHistoryError as problem:
+        raise InvalidInputError(f"index: the messages before it are no chat of their own: {problem}") from problem
+    return kept
 
 
 def _check_bounds(messages: Sequence[Message], index: int) -> None:

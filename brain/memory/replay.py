@@ -14,7 +14,7 @@ from psycopg.errors import UniqueViolation
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from brain.catalog import check_content
-from brain.chats.validation import InvalidHistoryError, check_import, check_snapshot
+from brain.chats.validation import InvalidHistoryError, check_round_locality, check_snapshot, check_stored_chat
 from brain.context.compaction import compact
 from brain.context.rounds import count_rounds, round_starts
 from brain.errors import BrainError, ConflictError, InvalidInputError, failure_chain
@@ -122,7 +122,9 @@ class ReplayService:
 
     def _check(self, messages: Sequence[Message], compaction_rounds: int, context_rounds: int) -> None:
         try:
-            check_import(messages)
+            # The stricter rules of an import are for chats that are stored and sent to a provider again.
+            check_stored_chat(messages)
+            check_round_locality(messages)
         except InvalidHistoryError as problem:
             raise InvalidInputError(str(problem)) from problem
         if context_rounds < 1:

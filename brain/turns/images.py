@@ -16,6 +16,7 @@ import msgspec
 import structlog
 from PIL import Image
 
+from brain.chats.attachments import MAX_PIXELS
 from shared_protocol.messages import (
     AttachmentPart,
     Base64Content,
@@ -82,7 +83,7 @@ class ImageScaler:
 def _shrink(part: AttachmentPart, edge: int) -> AttachmentPart:
     try:
         with Image.open(io.BytesIO(base64.b64decode(part.content.base64)), formats=list(_FORMATS)) as image:
-            if max(image.size) <= edge or image.format is None:
+            if max(image.size) <= edge or image.format is None or image.width * image.height > MAX_PIXELS:
                 return part
             kind = image.format
             # A JPEG decodes at a fraction of its size directly: less memory and time.

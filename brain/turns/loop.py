@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from brain.catalog import check_content
+from brain.chats.service import check_cut
 from brain.context.harness_xml import HarnessedHistory, inject
 from brain.errors import HandRunError, NotFoundError
 from brain.observability.metrics import Metrics
@@ -16,7 +17,6 @@ from brain.turns.budget import measure_context
 from brain.turns.compacting import Compactor
 from brain.turns.errors import StoppedError, TurnError
 from brain.turns.events import MemoryGiven, Retry, publish
-from brain.turns.history_edit import history_before
 from brain.turns.images import ImageScaler
 from brain.turns.injection import MemoryContext
 from brain.turns.saving import close_partial, save_turn
@@ -91,7 +91,8 @@ class TurnLoop:
         loaded = self._get_loaded()
         messages, fingerprint = loaded.messages, loaded.eltm_version
         if self._request.replace_from is not None:
-            messages, fingerprint = history_before(messages, self._request.replace_from), ""
+            check_cut(messages, self._request.replace_from)
+            messages, fingerprint = messages[: self._request.replace_from], ""
         self._conversation = Conversation(messages, self._request.parts)
         self._memory = MemoryContext(fingerprint, "", None)
 

@@ -7,6 +7,7 @@ four bytes per event, so a long answer costs its own text once, and a subscriber
 from __future__ import annotations
 
 import asyncio
+import re
 from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, Literal
@@ -23,6 +24,7 @@ _DELTA_HEAD: Final[dict[DeltaKind, bytes]] = {
     "reasoning": b'event: reasoning\ndata: {"delta":"',
 }
 _DELTA_TAIL: Final = b'"}\n\n'
+_EVENT_NUMBER: Final = re.compile(r"[0-9]{1,12}")
 
 
 class _Single:
@@ -191,7 +193,9 @@ class Subscription:
             yield chunk
 
 
-def parse_event_id(turn_id: str, event_id: str | None) -> int:
-    """Return the number in a ``Last-Event-ID``; 0 (from the start) if it is missing or belongs to another turn."""
+def number_of_event(log: RunLog, event_id: str | None) -> int:
+    """Return the number in a ``Last-Event-ID``; 0 (from the start) if it is missing, or no event of this turn has it."""
     owner, _, number = (event_id or "").rpartition("-")
-    return int(number) if owner == turn_id and number.isascii() and number.isdecimal() else 0
+    if owner != log.turn_id or not _EVENT_NUMBER.fullmatch(number):
+        return 0
+    return int(number) if int(number) <= log.last_number else 0

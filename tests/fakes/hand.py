@@ -14,7 +14,7 @@ from aiohttp import web
 
 from shared_protocol.codec import encode_run_event, tool_listing_decoder
 from shared_protocol.errors import STATUS_BY_TYPE, ErrorBody, ErrorInfo
-from shared_protocol.headers import AUTH_HEADER
+from shared_protocol.headers import AUTH_HEADER, REQUEST_ID_HEADER
 from shared_protocol.messages import AssistantMessage, AssistantPart, TextPart, ToolCallPart, Usage
 from shared_protocol.run import (
     AssistantMessageEvent,
@@ -127,6 +127,7 @@ class FakeHand:
         self.summary: str | Script = "A short summary."
         self.requests: list[RunRequest] = []
         self.runs: list[FakeRun] = []
+        self.request_ids: list[str | None] = []
         self.url = ""
         self._session: aiohttp.ClientSession | None = None
 
@@ -141,6 +142,7 @@ class FakeHand:
         raw = await request.read()
         run_request = _request_decoder.decode(raw)
         self.requests.append(run_request)
+        self.request_ids.append(request.headers.get(REQUEST_ID_HEADER))
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         await response.write(b": connected\n\n")

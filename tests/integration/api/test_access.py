@@ -130,7 +130,7 @@ async def test_every_answer_has_an_id_and_its_policy(api: Api) -> None:
         ("GET", "/api", 404),
         ("PATCH", "/api/chats", 405),
         ("PUT", "/api/chats/import", 405),
-        ("POST", "/", 405),
+        ("POST", "/nope", 404),
         ("GET", "/api/personas/export/x", 404),
     ],
 )

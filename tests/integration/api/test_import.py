@@ -161,6 +161,18 @@ async def test_an_offset_is_brought_to_utc_and_base64_loses_its_white_space(api:
     assert stored[0]["parts"][0]["content"]["base64"] == text
 
 
+@pytest.mark.parametrize(
+    "args", [b'{"a":"\xff"}', b'{"\xfe":1}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\\ud800"}', b'{"a":NaN}', b'{"a":01}']
+)
+async def test_arguments_that_are_kept_verbatim_are_looked_at_all_the_same(api: Api, args: bytes) -> None:
+    opening = json.dumps(assistant("", call(), finish="tool_calls")).encode().replace(b'"args": {}', b'"args":' + args)
+    messages = b",".join([json.dumps(user()).encode(), opening, json.dumps(result()).encode(), json.dumps(assistant()).encode()])
+    for path in ("/api/chats/import", "/api/eltm/replay"):
+        answer = await api.http.post(path, content=b'{"title":"x","messages":[%b]}' % messages, headers=JSON_TYPE)
+        assert answer.status_code == 400, path
+        assert answer.json()["error"]
+
+
 @pytest.mark.parametrize("where", ["args", "unknown key", "body"])
 async def test_deep_nesting_is_400(api: Api, where: str) -> None:
     deep = "[" * 200_000 + "]" * 200_000

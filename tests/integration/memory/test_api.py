@@ -121,6 +121,17 @@ async def test_browsing_has_the_shapes_of_the_contract(planted: httpx2.AsyncClie
         ("entities/99/notes", 404),
         ("entities/99/relationships?includeInvalid=True", 400),
         ("entities/99/relationships", 404),
+        ("entities/99/notes?limit=501", 400),
+        ("entities/99/notes?offset=-1", 400),
+        ("entities/99/notes?to=2026-02-30", 400),
+        ("entities/99/relationships?includeInvalid=", 400),
+        ("entities/9223372036854775808", 400),
+        ("relationships?limit=0", 400),
+        ("relationships?offset=x", 400),
+        ("relationships/x", 400),
+        ("relationships/x/notes", 400),
+        ("relationships/99/notes?from=2026-02-01&to=2026-01-01", 400),
+        ("relationships/99/notes?from=", 400),
         ("relationships/99", 404),
         ("relationships/99/notes?limit=0", 400),
         ("relationships/99/notes", 404),
@@ -175,6 +186,12 @@ async def test_correcting_forgetting_and_erasing(planted: httpx2.AsyncClient) ->
     assert (await planted.delete("/api/eltm/entities/2")).status_code == 204
     assert (await planted.get("/api/eltm/entities/2")).status_code == 404
     assert (await planted.post("/api/eltm/entities/2/restore")).json()["noteCount"] == 0
+    for kind, number in (("notes", 2), ("entities", 1), ("relationships", 1)):
+        only_counted = await planted.delete(f"/api/eltm/{kind}/{number}?erase=true&dryRun=true")
+        assert (only_counted.status_code, only_counted.json()["notes"] >= 1) == (200, True)
+        assert (await planted.delete(f"/api/eltm/{kind}/{number}?dryRun=true")).status_code == 400
+        assert (await planted.delete(f"/api/eltm/{kind}/{number}?erase=true&dryRun=yes")).status_code == 400
+        assert (await planted.get(f"/api/eltm/{kind}/{number}")).status_code == 200
     erased = await planted.delete("/api/eltm/notes/2?erase=true")
     assert (erased.status_code, erased.json()["notes"]) == (200, 1)
     counted = await planted.post("/api/eltm/erase?dryRun=true", json={"text": "london"})
@@ -220,6 +237,17 @@ async def test_imports_are_refused_in_the_order_of_the_contract(client: httpx2.A
     ):
         assert (await client.request(method, f"/api/eltm/{path}", content="{")).status_code == 503
     assert (await client.get("/api/eltm/export")).status_code == 200
+
+
+async def test_the_switch_takes_a_boolean_and_nothing_else(client: httpx2.AsyncClient) -> None:
+    for body in ({}, {"enabled": None}, {"enabled": 1}, {"enabled": "true"}, [], "true"):
+        answer = await client.put("/api/maintenance", json=body)
+        assert answer.status_code == 400, body
+        assert answer.json()["error"]
+    assert (await client.put("/api/maintenance", content=b'{"enabled":true}')).status_code == 415
+    assert (await client.get("/api/maintenance")).json() == {"enabled": False}
+    assert (await client.put("/api/maintenance", json={"enabled": True, "x": 1})).json() == {"enabled": True}
+    assert (await client.put("/api/maintenance", json={"enabled": True})).json() == {"enabled": True}
 
 
 async def test_reembedding_over_http(planted: httpx2.AsyncClient) -> None:

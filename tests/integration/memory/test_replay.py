@@ -226,6 +226,16 @@ async def test_uploads_that_break_a_rule_are_refused_even_while_another_walks(po
             await replays.start(messages, **knobs)
 
 
+async def test_rules_that_hold_for_imports_alone_do_not_hold_for_replays(pool):
+    call = AssistantMessage(parts=(ToolCallPart("c", "dice__roll", Raw(b"{}")),), meta=USAGE, finish_reason="tool_calls")
+    result = ToolResultMessage((ToolResultPart("c", "another__name", ()),))
+    between = AssistantMessage(parts=(), meta=USAGE, finish_reason="length")
+    async with open_replay(pool) as (replays, _):
+        assert (await replays.start((said("one"), call, between, result, answered("four")))).state == "running"
+        await replays.walk_one()
+        assert (await replays.status()).jobs_queued == 1
+
+
 async def test_pictures_need_models_that_see(pool):
     image = UserMessage((AttachmentPart("image", Base64Content("iVBORw0KGgo="), "image/png"),), chat(1)[0].created_at)
     async with open_replay(pool) as (replays, _):

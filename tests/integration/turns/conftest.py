@@ -34,7 +34,7 @@ from brain.runs.oneshot import RunCollector
 from brain.runs.registry import RunRegistry
 from brain.runs.trace import RunTrace
 from brain.tools.approval import ApprovalPolicy
-from brain.tools.provider import ToolOutcome, ToolProvider, text_outcome
+from brain.tools.provider import ToolOutcome, ToolProvider, ToolTransportError, text_outcome
 from brain.tools.whitelist import WhitelistedTools
 from brain.turns.injection import MemoryRecall, Recalled
 from brain.turns.loop import TurnParts
@@ -59,12 +59,15 @@ class DiceTools:
         self.calls: list[tuple[str, str]] = []
         self.release = asyncio.Event()
         self.budget = 0
+        self.is_down = False
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         return ("dice",)
 
     async def list_tools(self) -> tuple[ToolSpec, ...]:
+        if self.is_down:
+            raise ToolTransportError("the dice are gone")
         schema = msgspec.Raw(b'{"type":"object","properties":{"sides":{"type":"integer"}}}')
         return (ToolSpec("dice__roll", "Rolls a die", schema), ToolSpec("dice__wait", "Waits", schema))
 
@@ -77,6 +80,8 @@ class DiceTools:
 
     async def execute(self, call_id: str, name: str, args: msgspec.Raw) -> ToolOutcome:
         self.calls.append((call_id, bytes(args).decode()))
+        if self.is_down:
+            raise ToolTransportError("the dice are gone")
         if name == "dice__wait":
             await self.release.wait()
         if name == "dice__broken":

@@ -33,6 +33,11 @@ async def test_a_call_that_cannot_be_read_is_refused(brain: Brain) -> None:
     assert (await brain.http.post("/api/hand/tool", json={"runId": "x"}, headers=AUTH)).status_code == 400
     body = {"runId": "x", "id": "c", "name": "dice__roll", "args": [1]}
     assert (await brain.http.post("/api/hand/tool", json=body, headers=AUTH)).status_code == 400
+    json_type = {**AUTH, "content-type": "application/json"}
+    for args in (b'{"a":"\xff"}', b'{"a":' * 100_000 + b"1" + b"}" * 100_000, b'{"a":NaN}'):
+        content = b'{"runId":"x","id":"c","name":"dice__roll","args":%b}' % args
+        answer = await brain.http.post("/api/hand/tool", content=content, headers=json_type)
+        assert (answer.status_code, list(answer.json())) == (400, ["error"])
 
 
 async def test_an_unknown_run_is_fatal(brain: Brain) -> None:
@@ -55,6 +60,31 @@ async def call_in_a_run(brain: Brain, name: str) -> ToolAnswer | FatalAnswer:
     brain.hand.scripts.append(script)
     assert names(await brain.send())[-1] == "done"
     return answers[0]
+
+
+async def test_tools_that_cannot_be_listed_are_500_with_the_usual_body(brain: Brain) -> None:
+    async def script(run: FakeRun) -> None:
+        brain.tools.is_down = True
+        answer = await brain.http.get(f"/api/hand/tools?runId={run.request.run_id}", headers=AUTH)
+        assert (answer.status_code, answer.json()) == (500, {"error": "Internal server error"})
+        await run.answer("ok")
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    assert names(await brain.send())[-1] == "done"
+
+
+async def test_a_dead_tool_server_ends_the_run(brain: Brain) -> None:
+    async def script(run: FakeRun) -> None:
+        brain.tools.is_down = True
+        await run.tool_round(("c1", "dice__roll", "{}"))
+
+    await brain.create_chat()
+    brain.hand.scripts.append(script)
+    events = await brain.send()
+    assert names(events)[-1] == "error"
+    assert "the dice are gone" in events[-1].data["message"]
+    assert (await brain.load()).messages == ()
 
 
 async def test_a_tool_that_fails_unexpectedly_is_an_error_the_model_sees(brain: Brain) -> None:

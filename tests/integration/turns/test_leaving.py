@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
+
 from shared_protocol.messages import AssistantMessage, TextPart, ToolCallPart
 from tests.fakes.hand import FakeHand, FakeRun
 from tests.integration.turns.conftest import CHAT, Brain, EventFeed, Settings, names, run_brain, text_of_events, until
@@ -115,6 +117,22 @@ async def test_a_rejoin_continues_after_the_last_event_it_had(brain: Brain) -> N
         assert text_of_events(await rejoined.rest()) == "three"
 
 
+@pytest.mark.parametrize("given", ["TURN-999999", "TURN-" + "9" * 5000, "TURN--1", "TURN-", "other-3", "3", "-", "a b"])
+async def test_a_last_event_that_never_was_means_the_start(brain: Brain, given: str) -> None:
+    gate = asyncio.Event()
+    await brain.create_chat()
+    brain.hand.scripts.append(gated(gate))
+    async with brain.sending(detach=True) as feed:
+        await feed.read_text("One two ")
+    turn_id = (await brain.http.get(f"/api/chats/{CHAT}/run")).json()["turnId"]
+    headers = {"accept": "text/event-stream", "last-event-id": given.replace("TURN", turn_id)}
+    async with brain.http.stream("GET", f"/api/chats/{CHAT}/run", headers=headers) as response:
+        assert response.status_code == 200
+        rejoined = EventFeed(response)
+        gate.set()
+        assert text_of_events(await rejoined.rest()) == "One two three"
+
+
 async def test_without_a_turn_there_is_nothing_to_follow(brain: Brain) -> None:
     await brain.create_chat()
     assert (await brain.http.get(f"/api/chats/{CHAT}/run")).json() == {"state": "idle"}
@@ -189,6 +207,21 @@ async def test_stop_before_anything_was_said_keeps_nothing(brain: Brain) -> None
         events = await feed.rest()
     assert names(events)[-2:] == ["stopped", "error"]
     assert (await brain.load()).messages == ()
+
+
+async def test_a_stop_needs_no_body_but_what_it_has_is_read(brain: Brain) -> None:
+    await brain.create_chat()
+    brain.hand.scripts.append(endless())
+    path = f"/api/chats/{CHAT}/stop"
+    async with brain.sending() as feed:
+        await feed.next("text")
+        assert (await brain.http.post(path, content=b"{}")).status_code == 415
+        for body in (b"{", b"null", b'{"keepPartial":null}', b'{"keepPartial":1}'):
+            answer = await brain.http.post(path, content=body, headers={"content-type": "application/json"})
+            assert answer.status_code == 400, body
+        assert (await brain.http.post(path)).status_code == 202
+        assert names(await feed.rest())[-2:] == ["stopped", "error"]
+    assert (await brain.http.post(path, headers={"content-type": "application/json"})).status_code == 409
 
 
 async def test_two_stops_are_as_good_as_one(brain: Brain) -> None:

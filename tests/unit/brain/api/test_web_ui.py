@@ -86,7 +86,10 @@ async def test_the_api_wins_and_head_has_no_body(client: httpx2.AsyncClient) -> 
     head = await client.head("/")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == "17"
-    assert (await client.post("/")).status_code == 405
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = await client.request(method, "/")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+        assert (await client.request(method, "/nope")).status_code == 404
 
 
 def test_without_a_page_there_are_no_files(tmp_path: Path) -> None:

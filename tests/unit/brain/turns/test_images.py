@@ -51,6 +51,15 @@ async def test_small_images_animations_and_broken_ones_go_as_they_are() -> None:
     assert await ImageScaler(100).scale(messages) == tuple(messages)
 
 
+async def test_an_image_that_unpacks_to_far_too_much_is_not_unpacked() -> None:
+    """A chat import or a tool may bring it: nobody has counted its pixels."""
+    target = io.BytesIO()
+    Image.new("1", (9000, 8000)).save(target, "PNG")
+    bomb = AttachmentPart("image", Base64Content(base64.b64encode(target.getvalue()).decode()), "image/png")
+    message = UserMessage((bomb,))
+    assert await ImageScaler(100).scale([message]) == (message,)
+
+
 async def test_images_of_tools_shrink_too() -> None:
     message = ToolResultMessage((ToolResultPart("c", "cam__shot", (picture(400, 400),)),))
     (scaled,) = await ImageScaler(100).scale([message])

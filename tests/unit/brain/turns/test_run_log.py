@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brain.turns.run_log import RunLog, Subscription, parse_event_id
+from brain.turns.run_log import RunLog, Subscription, number_of_event
 from shared_protocol.sse import EventReader, ServerSentEvent
 
 
@@ -105,10 +105,28 @@ async def test_a_late_reader_of_a_closed_log_gets_everything_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event_id", "number"), [("t-5", 5), ("other-5", 0), ("t-", 0), ("t-x", 0), ("t-²", 0), (None, 0), ("", 0), ("5", 0)]
+    ("event_id", "number"),
+    [
+        ("t-2", 2),
+        ("t-3", 3),
+        ("t-4", 0),
+        ("t-999999999999999999999", 0),
+        ("t-" + "9" * 5000, 0),
+        ("t--1", 0),
+        ("other-2", 0),
+        ("t-", 0),
+        ("t-x", 0),
+        ("t-²", 0),
+        (None, 0),
+        ("", 0),
+        ("2", 0),
+    ],
 )
-def test_event_ids_of_other_turns_mean_the_start(event_id: str | None, number: int) -> None:
-    assert parse_event_id("t", event_id) == number
+def test_event_ids_that_no_event_of_the_turn_has_mean_the_start(event_id: str | None, number: int) -> None:
+    log = RunLog("t")
+    for piece in ("a", "b", "c"):
+        delta(log, piece)
+    assert number_of_event(log, event_id) == number
 
 
 def test_a_long_answer_costs_its_text_and_little_more() -> None:

@@ -1715,7 +1715,12 @@ export interface components {
             /** Format: uuid */
             runId: string;
         };
-        /** StopRequest */
+        /**
+         * StopRequest
+         * @default {
+         *       "keepPartial": false
+         *     }
+         */
         StopRequest: {
             /** @default false */
             keepPartial?: boolean;
@@ -2889,7 +2894,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["StopRequest"];
             };
@@ -3293,6 +3298,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4555,6 +4562,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
@@ -4942,6 +4951,8 @@ export interface operations {
         parameters: {
             query?: {
                 erase?: "true" | "false";
+                /** @description Only count */
+                dryRun?: "true" | "false";
             };
             header?: never;
             path: {
