@@ -84,5 +84,6 @@ $(STAMPS)/node: web/package-lock.json scripts/bootstrap.sh
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/web: $(STAMPS)/node $(WEB_SOURCES)
-	cd web && npm run --silent build
+	@echo "Building the web page ..."
+	@cd web && npm run --silent build -- --logLevel warn
 	@mkdir -p $(STAMPS) && touch $@

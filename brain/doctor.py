@@ -40,7 +40,8 @@ async def examine(config: Config, database_url: str, *, is_running: bool, local_
     ``is_running`` tells whether ``daapu up`` runs here; what it would start is not missed otherwise. ``local_provider`` is the
     id of the bundled models' provider, if they are used.
     """
-    yield Finding("ok", "configuration", f"{len(config.providers)} providers")
+    count = len(config.providers)
+    yield Finding("ok", "configuration", "1 provider" if count == 1 else f"{count} providers")
     database_works = True
     for finding in await asyncio.to_thread(_examine_database, database_url):
         database_works = database_works and finding.state != "fail"

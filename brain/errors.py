@@ -64,7 +64,12 @@ class MaintenanceError(UnavailableError):
 
 
 class UpstreamError(BrainError):
-    """A dependency failed: the hand, a gateway, a model's answer. The chain of causes tells the story."""
+    """A dependency failed: the hand, a gateway, a model's answer. The chain of causes tells the story.
+
+    ``error_type`` is one of the closed set in ``shared_protocol.errors``, where it is known; else empty.
+    """
+
+    error_type: str = ""
 
 
 class HandUnavailableError(UpstreamError):
@@ -72,10 +77,7 @@ class HandUnavailableError(UpstreamError):
 
 
 class HandRunError(UpstreamError):
-    """The hand ended a run with an ``error`` event, or refused a request with an error body.
-
-    ``error_type`` is one of the closed set in ``shared_protocol.errors``.
-    """
+    """The hand ended a run with an ``error`` event, or refused a request with an error body."""
 
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(f"{error_type}: {message}")

@@ -88,12 +88,12 @@ class Supervisor:
         while not self._stopping.is_set():
             if ended := child.ended():
                 self._show_last_words(child)
-                raise UpError(f"the {child.name} {ended} before it was ready{_last_line(child)}")
+                raise UpError(f"the {child.name} {ended} during the start{_reason(child)}")
             if child.is_ready():
                 return True
             if time.monotonic() > deadline:
                 self._show_last_words(child)
-                raise UpError(f"the {child.name} was not ready within {READY_TIMEOUT_S:.0f} s")
+                raise UpError(f"the start of the {child.name} took longer than {READY_TIMEOUT_S:.0f} s{_reason(child)}")
             self._stopping.wait(_POLL_S)
         return False
 
@@ -101,7 +101,7 @@ class Supervisor:
         pause = self._policies[child.name].pause_after_death()
         if pause is None:
             self._show_last_words(child)
-            raise UpError(f"the {child.name} {ended} and has died too often{_last_line(child)}")
+            raise UpError(f"the {child.name} {ended} and has died too often{_reason(child)}")
         self._say(f"the {child.name} {ended}; starting it again in {pause:.0f} s")
         self._restart_at[child.name] = time.monotonic() + pause
 
@@ -141,6 +141,7 @@ def up(config_file: Path, environ: Mapping[str, str], *, verbose: bool, out: IO[
                     supervisor.watch()
             finally:
                 supervisor.stop()
+            print("daapu: stopped; everything is kept", file=messages, flush=True)
 
 
 @contextmanager
@@ -154,6 +155,8 @@ def _signals_end(supervisor: Supervisor) -> Generator[None]:
             signal.signal(number, handler)
 
 
-def _last_line(child: Child) -> str:
+def _reason(child: Child) -> str:
+    """Return what a part said last, and where the rest of it is."""
     words = [line for line in child.last_words() if line.strip()]
-    return f": {words[-1]}" if words else ""
+    said = f": {words[-1]}" if words else ""
+    return f"{said} (more in {child.log_file})"

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 UV_VERSION=0.13.9
-NODE_NEEDED="20.19"
+NODE_NEEDED="20.19 or newer, of the line 22 at least 22.12"
 missing=()
 
 find_python() {
@@ -20,22 +20,31 @@ find_python() {
     done
 }
 
+# What the build of the page asks for: ^20.19 || >=22.12.
+is_node_new_enough() {
+    local major minor
+    IFS=. read -r major minor _ <<<"${1#v}"
+    case "$major" in
+        20) [ "$minor" -ge 19 ] ;;
+        22) [ "$minor" -ge 12 ] ;;
+        *) [ "$major" -gt 22 ] ;;
+    esac
+}
+
 python=$(find_python)
 [ -n "$python" ] || missing+=("Python 3.11 or newer (found: $(python3 --version 2>/dev/null || echo none)); set PYTHON=... to name one")
 command -v git >/dev/null 2>&1 || missing+=("git")
 if command -v node >/dev/null 2>&1; then
-    node -e "const [a, b] = process.versions.node.split('.').map(Number); const [c, d] = '$NODE_NEEDED'.split('.').map(Number);
-             process.exit(a > c || (a === c && b >= d) ? 0 : 1)" ||
-        missing+=("Node $NODE_NEEDED or newer (found: $(node --version))")
+    is_node_new_enough "$(node --version)" || missing+=("Node $NODE_NEEDED (found: $(node --version))")
 else
-    missing+=("Node $NODE_NEEDED or newer")
+    missing+=("Node $NODE_NEEDED")
 fi
 command -v npm >/dev/null 2>&1 || missing+=("npm")
 
 if [ ${#missing[@]} -gt 0 ]; then
     echo "This machine lacks:" >&2
     printf '  - %s\n' "${missing[@]}" >&2
-    echo "Install that and run make again." >&2
+    echo "Install that and run make again. Node and npm: https://nodejs.org/en/download" >&2
     exit 1
 fi
 

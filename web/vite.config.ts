@@ -53,6 +53,8 @@ export default defineConfig({
     modulePreload: false,
     manifest: true,
     assetsInlineLimit: 0,
+    // How long each plugin took tells a person who starts daapu nothing.
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
   server: { proxy: { '/api': process.env['DAAPU_URL'] ?? 'http://127.0.0.1:8080' } },
   test: {

@@ -26,7 +26,7 @@ from brain.turns.service import TurnService
 from brain.turns.subscribers import ClientStream
 from shared_protocol.headers import REQUEST_ID_HEADER
 from shared_protocol.instants import Instant
-from shared_protocol.messages import ContentPart, TextPart
+from shared_protocol.messages import ContentPart, TextPart, UserMessage
 
 _THREAD_FROM_CHARS: Final = 2**18
 
@@ -78,11 +78,16 @@ class IdleRun(msgspec.Struct, frozen=True):
 
 
 class RunningRun(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The live turn of a chat."""
+    """The live turn of a chat. ``message`` is what it answers: it is stored only with its answer, and who joins has not seen it.
+
+    ``replaceFrom`` is the index of the stored user message whose place it takes, null for a new one.
+    """
 
     state: Literal["running"] = "running"
     turn_id: str
     started_at: Instant
+    message: UserMessage
+    replace_from: int | None
     last_event_id: str
     pending_approvals: tuple[ApprovalRequest, ...]
 
@@ -216,6 +221,8 @@ def _describe(turn: LiveTurn) -> RunningRun:
     return RunningRun(
         turn_id=turn.turn_id,
         started_at=turn.started_at,
+        message=UserMessage(turn.request.parts, turn.started_at),
+        replace_from=turn.request.replace_from,
         last_event_id=f"{turn.turn_id}-{turn.log.last_number}",
         pending_approvals=turn.pending_approvals,
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from psycopg.rows import class_row
 
+from brain.chats.queries_contents import delete_unlinked_contents, lock_contents
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,21 +46,43 @@ async def get_chats(conn: AsyncConnection, chat_ids: Sequence[str]) -> list[Eras
         return await cur.fetchall()
 
 
-async def delete_drops_containing(conn: AsyncConnection, pieces: Sequence[str]) -> int:
-    """Delete dropped regions that have one of the pieces and return how many."""
+async def delete_drops_containing(conn: AsyncConnection, pieces: Sequence[str]) -> None:
+    """Delete dropped regions that have one of the pieces, with the attachments that nothing else uses."""
     cur = await conn.execute(
         """
-        DELETE FROM chat_drops
-         WHERE EXISTS (SELECT 1
-                         FROM unnest(%(pieces)s::text[]) AS given (piece)
-                        WHERE position(piece IN lower(messages_json)) > 0)
+        WITH gone AS (
+            DELETE FROM chat_drops
+             WHERE EXISTS (SELECT 1
+                             FROM unnest(%(pieces)s::text[]) AS given (piece)
+                            WHERE position(piece IN lower(messages_json)) > 0)
+            RETURNING chat_id, n
+        )
+        DELETE FROM attachment_links AS link
+              USING gone
+              WHERE link.chat_id = gone.chat_id AND link.n = gone.n
+        RETURNING link.sha256
         """,
         {"pieces": list(pieces)},
     )
-    return cur.rowcount
+    await _delete_unused(conn, [bytes(row[0]) for row in await cur.fetchall()])
 
 
-async def delete_drops_of_chat(conn: AsyncConnection, chat_id: str) -> int:
-    """Delete the dropped regions of a chat and return how many."""
-    cur = await conn.execute("DELETE FROM chat_drops WHERE chat_id = %(chat_id)s", {"chat_id": chat_id})
-    return cur.rowcount
+async def delete_drops_of_chat(conn: AsyncConnection, chat_id: str) -> None:
+    """Delete the dropped regions of a chat, with the attachments that nothing else uses."""
+    cur = await conn.execute(
+        """
+        WITH gone AS (DELETE FROM chat_drops WHERE chat_id = %(chat_id)s RETURNING n)
+        DELETE FROM attachment_links AS link
+              USING gone
+              WHERE link.chat_id = %(chat_id)s AND link.n = gone.n
+        RETURNING link.sha256
+        """,
+        {"chat_id": chat_id},
+    )
+    await _delete_unused(conn, [bytes(row[0]) for row in await cur.fetchall()])
+
+
+async def _delete_unused(conn: AsyncConnection, hashes: Sequence[bytes]) -> None:
+    if hashes:
+        await lock_contents(conn, hashes)
+        await delete_unlinked_contents(conn, hashes)

@@ -135,6 +135,7 @@ def _one_problem(error: jsonschema_rs.ValidationError, path: Path) -> Problem:
     match error.kind:
         case kinds.Required(property=name):
             path, words = (*path, name), "is missing"
+            hint = "" if len(path) > 1 else "config.example.jsonc shows it, docs/how-to/connect-a-model.md explains it"
         case kinds.Type(types=types):
             words = f"must be {' or '.join(_ARTICLE.get(str(kind), str(kind)) for kind in types)}"
         case kinds.Pattern(pattern=pattern):

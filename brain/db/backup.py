@@ -22,13 +22,16 @@ def backup(url: str, target: Path, *, programs: Path | None) -> None:
     """Write the database into ``target`` (PostgreSQL's custom format), readable by its owner only.
 
     Raises:
-        BackupError: the file exists, or pg_dump failed.
+        BackupError: the file exists or cannot be written, or pg_dump failed.
     """
     if target.exists():
         raise BackupError(f"{str(target)!r} exists already; choose another name")
     unfinished = target.with_name(target.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
+    try:
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(mode=0o600)
+    except OSError as error:
+        raise BackupError(f"{str(target)!r} cannot be written: {error.strerror}; name a file in a folder that can") from error
     try:
         _run([*_program("pg_dump", programs), "--format=custom", "--no-owner", f"--file={unfinished}"], url)
         unfinished.replace(target)

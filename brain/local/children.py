@@ -28,6 +28,11 @@ class Child(Protocol):
 
     name: str
 
+    @property
+    def log_file(self) -> Path:
+        """Where its output is kept."""
+        ...
+
     def start(self) -> None:
         """Start it; it may be ready later.
 
@@ -96,6 +101,11 @@ class ProgramChild:
         self._reader: threading.Thread | None = None
         self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
 
+    @property
+    def log_file(self) -> Path:
+        """Where its output is kept."""
+        return self._log_file
+
     def start(self) -> None:
         """Start the program and a thread that keeps its output."""
         if self._log_file.exists() and self._log_file.stat().st_size > _LOG_LIMIT_BYTES:
@@ -121,9 +131,7 @@ class ProgramChild:
     def ended(self) -> str | None:
         """Return how it ended."""
         code = None if self._process is None else self._process.poll()
-        if code is None:
-            return None
-        return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return None if code is None else _how(code)
 
     def stop(self) -> None:
         """Ask politely, then kill."""
@@ -160,6 +168,11 @@ class PostgresChild:
     def __init__(self, server: EmbeddedPostgres) -> None:
         self._server = server
 
+    @property
+    def log_file(self) -> Path:
+        """Where its output is kept."""
+        return self._server.log_file
+
     def start(self) -> None:
         """Start it and wait until it accepts connections."""
         self._server.start()
@@ -171,7 +184,7 @@ class PostgresChild:
     def ended(self) -> str | None:
         """Return how it ended."""
         code = self._server.poll()
-        return None if code is None else f"ended with exit code {code}"
+        return None if code is None else _how(code)
 
     def stop(self) -> None:
         """Shut it down in order."""
@@ -183,6 +196,10 @@ class PostgresChild:
             return self._server.log_file.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         except OSError:
             return []
+
+
+def _how(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 START_FAILURES: Final = (OSError, PostgresFailedError)

@@ -82,7 +82,7 @@ def hold(folder: Path) -> Generator[None]:
             owner = lock.read().strip() or "unknown"
             raise DataFolderError(
                 f"daapu is already running on the data folder {str(folder)!r} (process {owner}); "
-                "stop it, or set DAAPU_HOME to another folder",
+                "open the address that it printed, stop it, or set DAAPU_HOME to another folder",
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))

@@ -26,6 +26,8 @@ BATCH_SIZE: Final = 64
 EMBED_TIMEOUT_MS: Final = 60_000
 EMBED_ATTEMPTS: Final = 3
 """A write or a chat waits for it, so it gives up where a run would go on retrying."""
+EMBED_GRACE_SECONDS: Final = 30.0
+"""Beyond what the hand was told to allow; after that it hangs itself."""
 INPUT_TYPE: Final = "input_type"
 CHECK_SECONDS: Final = 3.0
 CHECK_KEPT_SECONDS: Final = 60.0
@@ -117,8 +119,12 @@ class HandEmbedder:
             timeout_ms=self._timeout_ms,
             additional_properties=self._properties(kind),
         )
+        limit = self._timeout_ms / 1000 * max(self._max_retries, 1) + EMBED_GRACE_SECONDS
         try:
-            answer = await self._hand.embed(request)
+            async with asyncio.timeout(limit):
+                answer = await self._hand.embed(request)
+        except TimeoutError as problem:
+            raise EmbeddingError("upstream", f"the hand gave no answer within {limit:g} s") from problem
         except HandRunError as problem:
             raise EmbeddingError(problem.error_type, problem.reason) from problem
         except UpstreamError as problem:

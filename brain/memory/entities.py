@@ -12,7 +12,14 @@ from brain.errors import InvalidInputError, NotFoundError
 from brain.memory import queries, queries_history, queries_vectors, queries_views
 from brain.memory.keep_out import attribute_statement, find_kept_out
 from brain.memory.matches import find_near_matches
-from brain.memory.normalise import entity_text, normalise_category, normalise_key, normalise_name, normalise_value
+from brain.memory.normalise import (
+    entity_text,
+    is_placeholder,
+    normalise_category,
+    normalise_key,
+    normalise_name,
+    normalise_value,
+)
 from brain.memory.queries_history import NewRevision
 from brain.memory.tokens import terms_of
 from brain.memory.views import Author, CreatedEntity, Entity, EntityView
@@ -226,7 +233,9 @@ class EntityStore:
             )
         attributes = (await queries.get_attributes(conn, [old.id])).get(old.id, {})
         if new.canonical_name != old.canonical_name:
-            await queries.add_aliases(conn, old.id, [old.canonical_name])
+            # The next unknown dentist may be another one.
+            if not is_placeholder(old.canonical_name):
+                await queries.add_aliases(conn, old.id, [old.canonical_name])
             await queries.drop_alias(conn, old.id, new.canonical_name)
         await self._restate(conn, new, attributes)
         await queries.update_entity(conn, new.id, new.canonical_name, new.category)

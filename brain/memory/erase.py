@@ -5,6 +5,7 @@ One transaction. What is left is a keyed hash per statement, so that the writer,
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
 from datetime import date
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ from brain.chats import queries_erase as chat_queries
 from brain.chats.queries_erase import ErasedChat
 from brain.errors import InvalidInputError, NotFoundError
 from brain.jobs import queries_erase as job_queries
-from brain.memory import queries, queries_forget, queries_vectors
+from brain.memory import queries, queries_forget, queries_history, queries_vectors, queries_views
 from brain.memory.embeddings import EmbeddingError
 from brain.memory.entities import restate_entity, store_terms
 from brain.memory.keep_out import attribute_statement, keep_out, note_statement, relationship_statement
@@ -24,6 +25,7 @@ from brain.memory.normalise import check_range
 from brain.memory.queries_forget import AttributeText, NoteText, RelationshipText, SourceText
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
     from psycopg import AsyncConnection
@@ -85,6 +87,14 @@ class _Found(msgspec.Struct):
     chats: list[ErasedChat] = []
 
 
+class _Told(msgspec.Struct):
+    """What stands on the notes of one chat alone, beside the notes."""
+
+    relationship_ids: list[int] = []
+    entity_ids: list[int] = []
+    attributes: list[AttributeText] = []
+
+
 class Eraser:
     """Erases what a person wants gone. ``chats`` is needed only to erase chats along."""
 
@@ -107,13 +117,15 @@ class Eraser:
             ChatBusyError: a chat to be erased is being answered.
         """
         _check(target)
+        async with self._pool.connection() as conn, conn.transaction():
+            affected = await self._find(conn, target)
         async with AsyncExitStack() as held:
             if include_chats and self._chats is not None and not dry_run:
-                async with self._pool.connection() as conn, conn.transaction():
-                    affected = (await self._find(conn, target)).chats
-                for chat in affected:
+                for chat in affected.chats:
                     await held.enter_async_context(self._chats.hold(chat.id))
             async with self._pool.connection() as conn, conn.transaction() as transaction:
+                # Before anything is looked for: what a writer in mid-work has committed is found, and it commits nothing more.
+                await queries_history.close_runs(conn, affected.job_ids)
                 erasure = await self._erase(conn, target, include_chats=include_chats)
                 if dry_run:
                     raise psycopg.Rollback(transaction)
@@ -149,6 +161,8 @@ class Eraser:
 
     async def _find(self, conn: AsyncConnection, target: EraseTarget) -> _Found:
         note_ids, relationship_ids, entity_ids = await _find_roots(conn, target)
+        told = await _find_told(conn, target.chat_id, note_ids) if target.chat_id is not None else _Told()
+        relationship_ids, entity_ids = [*relationship_ids, *told.relationship_ids], [*entity_ids, *told.entity_ids]
         # Locks in the order of all writers: entities, then relationships, then notes, each by ascending id.
         entities = await queries_forget.lock_entity_text(conn, entity_ids)
         edges = await queries_forget.lock_relationship_text(conn, relationship_ids, entity_ids)
@@ -161,6 +175,7 @@ class Eraser:
             known = {(attribute.entity_id, attribute.key) for attribute in found.attributes}
             more = await queries_forget.find_attributes_containing(conn, text)
             found.attributes += [attribute for attribute in more if (attribute.entity_id, attribute.key) not in known]
+        found.attributes += [attribute for attribute in told.attributes if attribute.entity_id not in found.entity_ids]
         found.sources = await queries_forget.get_source_texts(
             conn,
             note_ids=[note.id for note in notes],
@@ -177,6 +192,7 @@ class Eraser:
         for attribute in found.attributes:
             if attribute.entity_id not in gone:
                 by_entity.setdefault(attribute.entity_id, []).append(attribute.key)
+        await queries_forget.delete_attribute_history(conn, found.attributes)
         text = _needle(target)
         renamed = await queries_forget.find_alias_owners(conn, text) if text is not None else []
         if text is not None:
@@ -213,6 +229,28 @@ async def _find_roots(conn: AsyncConnection, target: EraseTarget) -> tuple[list[
     return _one(target.note_id), _one(target.relationship_id), _one(target.entity_id)
 
 
+async def _find_told(conn: AsyncConnection, chat_id: str, note_ids: Sequence[int]) -> _Told:
+    """Find what stands only on notes of a chat: edges and entities without any other, attributes that its words set.
+
+    Attributes have no source of their own: one counts as told in the chat if its value stands there and in no other note.
+    """
+    told = _Told(relationship_ids=await queries_forget.find_relationships_left_bare(conn, note_ids))
+    subjects = await queries_forget.find_subjects(conn, note_ids, told.relationship_ids)
+    notes = await queries_views.get_notes(conn, note_ids)
+    sources = await queries_forget.get_source_texts(conn, note_ids=note_ids, chat_id=chat_id)
+    words = "\n".join([*(note.note for note in notes.values()), *(source.excerpt for source in sources)]).lower()
+    attributes = await queries_forget.get_attribute_texts(conn, subjects)
+    told.attributes = [
+        attribute
+        for attribute in attributes
+        if attribute.value.lower() in words and not await queries_forget.is_said_elsewhere(conn, attribute, note_ids)
+    ]
+    described = {attribute.entity_id for attribute in attributes if attribute not in told.attributes}
+    bare = await queries_forget.find_entities_left_bare(conn, subjects, note_ids, told.relationship_ids)
+    told.entity_ids = [entity_id for entity_id in bare if entity_id not in described]
+    return told
+
+
 async def _find_outside(conn: AsyncConnection, target: EraseTarget, found: _Found) -> None:
     """Find the jobs and chats that hold what is being erased."""
     pieces = _pieces(target, found)
@@ -243,11 +281,13 @@ def _pieces(target: EraseTarget, found: _Found) -> list[str]:
     text = _needle(target)
     texts = [text] if text is not None else [note.note for note in found.notes] + [source.excerpt for source in found.sources]
     least = LEAST_TEXT if text is not None else LEAST_EXCERPT
-    return list(dict.fromkeys(_as_in_json(piece) for piece in texts if len(piece) >= least))
+    return list(dict.fromkeys(form for piece in texts if len(piece) >= least for form in _stored_forms(piece)))
 
 
-def _as_in_json(text: str) -> str:
-    return msgspec.json.encode(text).decode()[1:-1].lower()
+def _stored_forms(text: str) -> list[str]:
+    """Return the forms in which a text may be stored: as it is, and in JSON that escapes little, or all but ASCII."""
+    ours = msgspec.json.encode(text).decode()[1:-1]
+    return [form.lower() for form in (text, ours, json.dumps(text)[1:-1], json.dumps(text.upper())[1:-1])]
 
 
 def _statements(found: _Found) -> list[str]:

@@ -36,8 +36,10 @@ ECHO_TERM_SHARE: Final = 0.25
 _SPACE = re.compile(r"\s+")
 _QUOTE_MARKS = str.maketrans(dict.fromkeys("“”«»„‟「」『』", '"') | dict.fromkeys("‘’‚‛`´", "'") | dict.fromkeys("‐‑‒–—―−", "-"))
 _EDGES: Final = " \t.,;:!?…\"'()[]*_。、，！？；："
+# Not by word boundaries: there is none between a figure and a Chinese or Japanese character.
 _DATE: Final = re.compile(
-    r"\b\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?\b|\b\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b|\d{4}年|\b(?:19|20)\d{2}\b"
+    r"(?<![0-9A-Za-z_])(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|(?:19|20)\d{2})(?![0-9A-Za-z_])"
+    r"|\d{4}年"
 )
 _IDENTIFIER: Final = re.compile(r"\d{4,}", re.ASCII)
 _USER_WORDS: Final = frozenset({"user", "用户", "ユー", "ーザ", "ザー", "使用", "用者"})

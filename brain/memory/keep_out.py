@@ -7,8 +7,10 @@ import hmac
 import secrets
 from typing import TYPE_CHECKING, Final
 
+import regex
+
 from brain.memory import queries_history as queries
-from brain.memory.tokens import fold, plain_words
+from brain.memory.tokens import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 _SEPARATOR: Final = "\x1f"
+_MEANING: Final = regex.compile(r"[\p{L}\p{M}\p{N}]+[+#]*|[\p{Sc}%°<>=&]|(?<![\p{L}\p{N}])-(?=\p{N})", regex.V1)
+"""What is left of a text when form does not matter: words, and the signs that tell C from C++, 5 from -5, $5 from 5 %."""
 
 
 def same_text_hash(text: str) -> bytes:
@@ -58,7 +62,7 @@ async def keep_out(conn: AsyncConnection, statements: Iterable[str]) -> None:
 
 
 def _canonical(text: str) -> str:
-    return " ".join(plain_words(text)) or fold(text).strip()
+    return " ".join(_MEANING.findall(fold(text))) or fold(text).strip()
 
 
 def _hash(key: bytes, statement: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from brain.errors import InvalidInputError, NotFoundError
 from brain.memory import queries, queries_history, queries_notes, queries_views
 from brain.memory.entities import restate_entity, store_terms
+from brain.memory.normalise import is_placeholder
 from brain.memory.queries_history import NewRevision
 from brain.memory.views import Author, MergedEntities
 
@@ -81,7 +82,8 @@ async def _fold_attributes(conn: AsyncConnection, spaces: VectorSpaces, winner: 
     own, other = attributes.get(winner.id, {}), attributes.get(loser.id, {})
     folded = {key: value for key, value in other.items() if key not in own}
     names = [loser.canonical_name, *await queries.get_aliases(conn, loser.id)]
-    await queries.add_aliases(conn, winner.id, [name for name in names if name != winner.canonical_name])
+    kept = [name for name in names if name != winner.canonical_name and not is_placeholder(name)]
+    await queries.add_aliases(conn, winner.id, kept)
     if folded:
         await queries.upsert_attributes(conn, winner.id, folded)
         await restate_entity(conn, spaces, winner, {**own, **folded})

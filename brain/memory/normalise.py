@@ -12,6 +12,7 @@ from brain.errors import InvalidInputError
 _ASCII_SPACE_RUN: Final = re.compile(r"[ \t\n\v\f\r]+")
 _DATE_FORM: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NUL: Final = "\x00"
+_PLACEHOLDER: Final = re.compile(r"\b(?:unknown|unspecified)\b")
 
 
 def normalise_name(raw: str, what: str = "name") -> str:
@@ -20,7 +21,7 @@ def normalise_name(raw: str, what: str = "name") -> str:
     Raises:
         InvalidInputError: nothing is left.
     """
-    return _not_blank(_ASCII_SPACE_RUN.sub(" ", raw.strip()).lower(), what)
+    return _not_blank(_ASCII_SPACE_RUN.sub(" ", _plain(raw)).lower(), what)
 
 
 def normalise_category(raw: str) -> str:
@@ -29,7 +30,7 @@ def normalise_category(raw: str) -> str:
     Raises:
         InvalidInputError: nothing is left.
     """
-    return _not_blank(raw.strip().lower(), "category")
+    return _not_blank(_plain(raw).lower(), "category")
 
 
 def normalise_verb(raw: str) -> str:
@@ -56,7 +57,7 @@ def normalise_value(raw: str) -> str:
     Raises:
         InvalidInputError: it is blank or has more than one line.
     """
-    value = _not_blank(raw.strip(), "attribute value")
+    value = _not_blank(_plain(raw), "attribute value")
     if "\n" in value or "\r" in value:
         raise InvalidInputError("an attribute value must be a single line")
     return value
@@ -68,7 +69,12 @@ def normalise_note(raw: str) -> str:
     Raises:
         InvalidInputError: nothing is left.
     """
-    return _not_blank(raw.strip(), "note")
+    return _not_blank(_plain(raw), "note")
+
+
+def is_placeholder(name: str) -> bool:
+    """Whether a name only stands for one that is not known, as in `unknown dentist`: many things may be called that."""
+    return _PLACEHOLDER.search(name) is not None
 
 
 def parse_date(raw: str, what: str = "date") -> date:
@@ -100,9 +106,12 @@ def entity_text(name: str, category: str, attributes: dict[str, str]) -> str:
     return "\n".join([f"{name} {category}", *(f"{key}: {attributes[key]}" for key in sorted(attributes))])
 
 
-def _not_blank(text: str, what: str) -> str:
+def _plain(raw: str) -> str:
     # PostgreSQL text cannot hold U+0000, and no reader would miss it.
-    cleaned = text.replace(_NUL, "").strip() if _NUL in text else text
-    if not cleaned:
+    return raw.replace(_NUL, "").strip()
+
+
+def _not_blank(text: str, what: str) -> str:
+    if not text:
         raise InvalidInputError(f"{what} must not be blank")
-    return cleaned
+    return text

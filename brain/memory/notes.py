@@ -129,6 +129,7 @@ class NoteStore:
             raise batch.subject.missing() from problem
 
     async def _write(self, conn: AsyncConnection, batch: _Batch, vectors: Vectors) -> AttachedNotes:
+        await hold_runs(conn, batch.rules.sources)
         valid = await _hold(conn, batch)
         spaces = await self._spaces.read(conn, hold=True)
         vectors = await self._spaces.embed_passages(spaces, batch.texts, vectors)
@@ -143,9 +144,11 @@ class NoteStore:
         # A note that repeats another one of the same batch refers to its place, not to a stored row.
         by_place = {**dict(zip(fresh, ids, strict=True)), **{at: found for at, found in recorded.items() if found > 0}}
         by_place.update({at: by_place[-found - 1] for at, found in recorded.items() if found < 0})
-        changed = batch.valid is not None and batch.valid != valid
-        if batch.valid is not None and batch.subject.relationship_id is not None:
-            await queries.set_valid(conn, batch.subject.relationship_id, valid=batch.valid)
+        # An erased statement does not come back through the flag that it set.
+        wanted = batch.valid if by_place else None
+        changed = wanted is not None and wanted != valid
+        if changed and wanted is not None and batch.subject.relationship_id is not None:
+            await queries.set_valid(conn, batch.subject.relationship_id, valid=wanted)
         if batch.rules.sources:
             await queries_history.insert_sources(conn, list(dict.fromkeys(by_place.values())), batch.rules.sources)
         if ids or changed:
@@ -156,8 +159,19 @@ class NoteStore:
             notes=[stored[by_place[at]] for at in kept],
             written=[at not in recorded for at in kept],
             kept_out=len(erased),
-            valid=valid if batch.valid is None else batch.valid,
+            valid=valid if wanted is None else wanted,
         )
+
+
+async def hold_runs(conn: AsyncConnection, sources: Sequence[NoteSource]) -> None:
+    """Keep the runs that notes rest on from being closed until the transaction ends.
+
+    Raises:
+        InvalidInputError: a person erased meanwhile what the run is reading.
+    """
+    for run_id in dict.fromkeys(source.run_id for source in sources):
+        if not await queries_history.hold_run(conn, run_id):
+            raise InvalidInputError("what this rests on was erased by a person and must not be recorded: skip it")
 
 
 def note_row(subject: NoteSubject, note: NewNote, author: Author) -> NoteRow:

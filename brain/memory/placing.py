@@ -12,8 +12,8 @@ import msgspec
 from brain.errors import InvalidInputError, NotFoundError
 from brain.memory import queries_history, queries_names, queries_views
 from brain.memory.event_days import find_event_day, find_iso_days
-from brain.memory.normalise import normalise_category, normalise_key, normalise_name, normalise_verb
-from brain.memory.notes import NoteRules
+from brain.memory.normalise import is_placeholder, normalise_category, normalise_key, normalise_name, normalise_verb
+from brain.memory.notes import NoteRules, hold_runs
 from brain.memory.tokens import fold, words_of
 from brain.memory.views import NewNote
 from brain.memory.writer_tools import source_of
@@ -53,7 +53,6 @@ _USER_NAMES: Final = frozenset(
         "benutzer",
     }
 )
-_PLACEHOLDER: Final = re.compile(r"\b(?:unknown|unspecified)\b")
 _ENDING: Final = re.compile(
     r"\b(?:no longer|not any ?more|left|quit|ended|stopped|over|broke up|separated|divorced|resigned|retired|fired|laid off|sold|"
     r"moved (?:out|away)|former(?:ly)?|ex|cancel(?:led|ed)|closed|died|gave up|switched (?:away )?from)\b|"
@@ -105,6 +104,8 @@ class Placer:
         self, fact: Fact, entries: Sequence[PlanEntry], run_id: UUID, today: date, counts: Counter[str]
     ) -> None:
         sources = (source_of(fact, run_id),)
+        async with self._store.pool.connection() as conn:
+            await hold_runs(conn, sources)
         has_note = False
         for entry in entries:
             match entry.kind:
@@ -201,7 +202,8 @@ class Placer:
         changed = {term for term in words_of(fact.text) if _CHANGES_MEANING.search(term)}
         for near in outcome.near:
             if changed == {term for term in words_of(near.note.note) if _CHANGES_MEANING.search(term)}:
-                async with self._store.pool.connection() as conn:
+                async with self._store.pool.connection() as conn, conn.transaction():
+                    await hold_runs(conn, sources)
                     await queries_history.insert_sources(conn, [near.note.id], sources)
                 return True
         return False
@@ -221,7 +223,7 @@ def _subject_of(fact: Fact, name: str, category: str) -> _Subject | None:
         return None
     if short in _USER_NAMES:
         return _Subject(USER_NAME, USER_CATEGORY)
-    if not _says(fact.text, short) and not _PLACEHOLDER.search(short):
+    if not _says(fact.text, short) and not is_placeholder(short):
         return None
     return _Subject(short, _short(normalise_category, category, MAX_CATEGORY_CHARS) or DEFAULT_CATEGORY)
 

@@ -271,8 +271,77 @@ async def find_notes_only_from_chat(conn: AsyncConnection, chat_id: str) -> list
     return [int(row[0]) for row in await cur.fetchall()]
 
 
+async def find_relationships_left_bare(conn: AsyncConnection, note_ids: Sequence[int]) -> list[int]:
+    """Return the relationships that have no note but the given ones."""
+    cur = await conn.execute(
+        """
+        SELECT DISTINCT gone.relationship_id
+          FROM eltm_notes AS gone
+         WHERE gone.id = ANY(%(ids)s) AND gone.relationship_id IS NOT NULL
+           AND NOT EXISTS (SELECT 1
+                             FROM eltm_notes AS n
+                            WHERE n.relationship_id = gone.relationship_id AND NOT n.id = ANY(%(ids)s))
+         ORDER BY gone.relationship_id
+        """,
+        {"ids": list(note_ids)},
+    )
+    return [int(row[0]) for row in await cur.fetchall()]
+
+
+async def find_subjects(conn: AsyncConnection, note_ids: Sequence[int], relationship_ids: Sequence[int]) -> list[int]:
+    """Return the entities that the notes are about, and the ends of the relationships."""
+    cur = await conn.execute(
+        """
+        SELECT entity_id FROM eltm_notes WHERE id = ANY(%(notes)s) AND entity_id IS NOT NULL
+         UNION
+        SELECT unnest(ARRAY[src_id, dst_id]) FROM eltm_relationships WHERE id = ANY(%(edges)s)
+         ORDER BY 1
+        """,
+        {"notes": list(note_ids), "edges": list(relationship_ids)},
+    )
+    return [int(row[0]) for row in await cur.fetchall()]
+
+
+async def find_entities_left_bare(
+    conn: AsyncConnection,
+    entity_ids: Sequence[int],
+    note_ids: Sequence[int],
+    relationship_ids: Sequence[int],
+) -> list[int]:
+    """Return those of the entities that have no note and no relationship but the given ones."""
+    cur = await conn.execute(
+        """
+        SELECT e.id
+          FROM eltm_entities AS e
+         WHERE e.id = ANY(%(entities)s)
+           AND NOT EXISTS (SELECT 1 FROM eltm_notes AS n WHERE n.entity_id = e.id AND NOT n.id = ANY(%(notes)s))
+           AND NOT EXISTS (SELECT 1
+                             FROM eltm_relationships AS r
+                            WHERE (r.src_id = e.id OR r.dst_id = e.id) AND NOT r.id = ANY(%(edges)s))
+         ORDER BY e.id
+        """,
+        {"entities": list(entity_ids), "notes": list(note_ids), "edges": list(relationship_ids)},
+    )
+    return [int(row[0]) for row in await cur.fetchall()]
+
+
+async def is_said_elsewhere(conn: AsyncConnection, attribute: AttributeText, note_ids: Sequence[int]) -> bool:
+    """Whether a note of the entity other than the given ones has the value of the attribute in it."""
+    cur = await conn.execute(
+        """
+        SELECT EXISTS (SELECT 1
+                         FROM eltm_notes AS n
+                        WHERE n.entity_id = %(entity_id)s AND NOT n.id = ANY(%(notes)s)
+                          AND position(lower(%(value)s) IN lower(n.note)) > 0)
+        """,
+        {"entity_id": attribute.entity_id, "value": attribute.value, "notes": list(note_ids)},
+    )
+    row = await cur.fetchone()
+    return row is not None and bool(row[0])
+
+
 async def find_notes_containing(conn: AsyncConnection, text: str) -> list[int]:
-    """Return the notes that contain a text in lowercase, now or in their history."""
+    """Return the notes that contain a text in lowercase, forgotten or not."""
     cur = await conn.execute(
         """
         SELECT id
@@ -389,13 +458,28 @@ async def delete_records(
     await conn.execute("DELETE FROM eltm_entities WHERE id = ANY(%(entity)s)", parameters)
 
 
+async def delete_attribute_history(conn: AsyncConnection, attributes: Sequence[AttributeText]) -> None:
+    """Delete the revisions that have one of the values of the attributes."""
+    await conn.execute(
+        """
+        DELETE FROM eltm_revisions AS r
+         USING unnest(%(entities)s::bigint[], %(lines)s::text[]) AS gone (entity_id, line)
+         WHERE r.subject_type = 'entity' AND r.subject_id = gone.entity_id AND gone.line IN (r.before, r.after)
+        """,
+        {
+            "entities": [attribute.entity_id for attribute in attributes],
+            "lines": [f"{attribute.key}: {attribute.value}" for attribute in attributes],
+        },
+    )
+
+
 async def delete_runs_of_chat(conn: AsyncConnection, chat_id: str) -> None:
     """Delete the extraction runs of a chat with the links to it."""
     await conn.execute("DELETE FROM eltm_extraction_runs WHERE chat_id = %(chat_id)s", {"chat_id": chat_id})
 
 
 async def erase_traces(conn: AsyncConnection, text: str) -> None:
-    """Remove a text in lowercase from histories, other names and the titles kept with extraction runs."""
+    """Remove a text in lowercase from histories, other names, and the titles and errors kept with extraction runs."""
     parameters = {"text": text}
     await conn.execute(
         "DELETE FROM eltm_revisions WHERE position(%(text)s IN lower(coalesce(before, '') || ' ' || coalesce(after, ''))) > 0",
@@ -406,6 +490,12 @@ async def erase_traces(conn: AsyncConnection, text: str) -> None:
         "UPDATE eltm_extraction_runs SET chat_title = NULL WHERE position(%(text)s IN lower(chat_title)) > 0",
         parameters,
     )
+    # An error may quote what a model or a gateway answered.
+    await conn.execute(
+        "UPDATE eltm_extraction_runs SET outcome = 'erased' WHERE position(%(text)s IN lower(outcome)) > 0",
+        parameters,
+    )
+    await conn.execute("UPDATE eltm_reembed SET error = 'erased' WHERE position(%(text)s IN lower(error)) > 0", parameters)
 
 
 async def find_alias_owners(conn: AsyncConnection, text: str) -> list[int]:

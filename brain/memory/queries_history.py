@@ -194,6 +194,23 @@ async def finish_run(
     )
 
 
+async def hold_run(conn: AsyncConnection, run_id: UUID) -> bool:
+    """Keep a run from being closed until the transaction ends; false if it is closed, or gone."""
+    cur = await conn.execute(
+        "SELECT 1 FROM eltm_extraction_runs WHERE id = %(id)s AND NOT closed FOR SHARE",
+        {"id": run_id},
+    )
+    return await cur.fetchone() is not None
+
+
+async def close_runs(conn: AsyncConnection, job_ids: Sequence[int]) -> None:
+    """Let the runs of jobs write nothing more; waits for what they are committing."""
+    await conn.execute(
+        "UPDATE eltm_extraction_runs SET closed = true WHERE job_id = ANY(%(job_ids)s) AND NOT closed",
+        {"job_ids": list(job_ids)},
+    )
+
+
 async def insert_sources(conn: AsyncConnection, note_ids: Sequence[int], sources: Sequence[NoteSource]) -> None:
     """Link notes to where they come from; a link that is there stays. An erased run leaves no link."""
     async with conn.cursor() as cur:

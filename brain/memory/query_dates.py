@@ -13,6 +13,8 @@ from typing import Final
 import msgspec
 import regex
 
+from brain.memory.event_days import NUMERAL, read_numeral
+
 MONTHS: Final = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 _SHORT: Final = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
 _SEASONS: Final = {"winter": (12, 2), "spring": (3, 5), "summer": (6, 8), "fall": (9, 11), "autumn": (9, 11)}
@@ -22,9 +24,12 @@ _IN_WORDS: Final = regex.compile(
     rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{_MONTH_NAMES})\b\.?"
     r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?",
 )
-_ISO: Final = regex.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})(?:-(?P<day>\d{2}))?\b")
-_CJK: Final = regex.compile(r"(?:(?P<year>\d{4})\s*[年년]\s*)?(?P<month>\d{1,2})\s*[月월](?:\s*(?P<day>\d{1,2})\s*[日号일])?")
-_YEAR: Final = regex.compile(r"\b(?P<year>(?:19|20)\d{2})(?:\b|[年년])")
+# Not by word boundaries: there is none between a figure and a Chinese or Japanese character.
+_ISO: Final = regex.compile(r"(?<![0-9a-z_])(?P<year>\d{4})-(?P<month>\d{2})(?:-(?P<day>\d{2}))?(?![0-9a-z_])")
+_CJK: Final = regex.compile(
+    rf"(?:(?P<year>\d{{4}})\s*[年년]\s*)?(?P<month>{NUMERAL})\s*[月월](?:\s*(?P<day>{NUMERAL})\s*[日号號일])?"
+)
+_YEAR: Final = regex.compile(r"(?<![0-9a-z_])(?P<year>(?:19|20)\d{2})(?![0-9a-z_])")
 _SEASON: Final = regex.compile(rf"\b(?P<season>{'|'.join(_SEASONS)})\b(?:\s+(?:of\s+)?(?P<year>\d{{4}})\b)?")
 _AMBIGUOUS: Final = frozenset({"may", "march", "mar", "sun"})
 _LEADS_IN: Final = regex.compile(
@@ -48,7 +53,7 @@ def find_spans(text: str) -> list[Span]:
     """Return the days a text speaks of; years and seasons only when it names no month."""
     folded = text.lower()
     spans = [_month_span(int(m["month"]), _number(m["day"]), int(m["year"])) for m in _ISO.finditer(folded)]
-    spans += [_month_span(int(m["month"]), _number(m["day"]), _number(m["year"])) for m in _CJK.finditer(folded)]
+    spans += [_month_span(read_numeral(m["month"]), _dense_day(m["day"]), _number(m["year"])) for m in _CJK.finditer(folded)]
     spans += [_words_span(m) for m in _IN_WORDS.finditer(folded) if _is_month(m, folded)]
     found = [span for span in spans if span is not None]
     if found:
@@ -90,8 +95,8 @@ def _day(year: int, month: int, day: int) -> date:
     return date(year, month, min(day, calendar.monthrange(year, month)[1]))
 
 
-def _month_span(month: int, day: int | None, year: int | None) -> Span | None:
-    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
+def _month_span(month: int | None, day: int | None, year: int | None) -> Span | None:
+    if month is None or not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
         return None
     return Span((month, day or 1), (month, day or 31), year, is_day=day is not None)
 
@@ -112,6 +117,10 @@ def _is_month(match: regex.Match[str], text: str) -> bool:
 def _season_span(season: str, year: int | None) -> Span:
     first, last = _SEASONS[season]
     return Span((first, 1), (last, 31), year, is_day=False)
+
+
+def _dense_day(text: str | None) -> int | None:
+    return read_numeral(text) if text else None
 
 
 def _number(text: str | None) -> int | None:

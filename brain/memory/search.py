@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -41,8 +42,11 @@ if TYPE_CHECKING:
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 DEGRADED: Final = "embedding unavailable"
+EMBED_SECONDS: Final = 20.0
+"""A chat waits for the search: an embedder that takes longer is left out, words and names still answer."""
 ENTITY_CANDIDATES: Final = 60
 NAMED_LIMIT: Final = 20
+MAX_ID: Final = 2**63 - 1
 LEAST_SPELLED: Final = 4
 """Letters from which a word may be a misspelt name."""
 SPELLING_FLOOR: Final = 0.5
@@ -88,8 +92,11 @@ class EltmSearch:
         spaces: VectorSpaces,
         entity_threshold: float | None = None,
         note_threshold: float | None = None,
+        *,
+        embed_seconds: float = EMBED_SECONDS,
     ) -> None:
         self._pool = pool
+        self._embed_seconds = embed_seconds
         self._spaces = spaces
         self._entity_threshold = entity_threshold
         self._note_threshold = note_threshold
@@ -155,9 +162,10 @@ class EltmSearch:
 
     async def _embed(self, texts: list[str], spaces: Spaces) -> tuple[QueryVectors | None, str | None]:
         try:
-            return await self._spaces.embed_queries(texts, spaces), None
-        except EmbeddingError as problem:
-            log.warning("memory_search_degraded", reason=str(problem))
+            async with asyncio.timeout(self._embed_seconds):
+                return await self._spaces.embed_queries(texts, spaces), None
+        except (EmbeddingError, TimeoutError) as problem:
+            log.warning("memory_search_degraded", reason=str(problem) or f"no answer within {self._embed_seconds:g} s")
             return None, DEGRADED
 
     def _meaning(self, query: QueryVectors | None) -> MeaningQuery | None:
@@ -231,6 +239,8 @@ def _check(text: str, note_limit: int, entity_limit: int, note_filter: NoteFilte
         raise InvalidInputError("limit must not be negative")
     if note_filter.entity_id is not None and note_filter.relationship_id is not None:
         raise InvalidInputError("filter by an entity or by a relationship, not by both")
+    if any(abs(number) > MAX_ID for number in (note_filter.entity_id, note_filter.relationship_id) if number is not None):
+        raise InvalidInputError("an id has at most 63 bits")
     check_range(note_filter.start, note_filter.end)
     query = text.replace("\x00", "").strip()
     if not query and (note_limit or entity_limit):

@@ -20,7 +20,6 @@ _DENSE: Final = (
 _PIECE: Final = regex.compile(
     rf"(?P<dense>[{_DENSE}--[\p{{P}}\p{{S}}]]+)|(?P<word>[\p{{L}}\p{{M}}\p{{N}}--[{_DENSE}]]+)", regex.V1
 )
-_PLAIN_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]+", regex.V1)
 _COMPOUND: Final = regex.compile(r"[\p{L}\p{N}]+(?:[-_./:@+#'’][\p{L}\p{N}]+)+", regex.V1)
 
 MAX_TERM_CHARS: Final = 64
@@ -64,11 +63,6 @@ def query_terms(text: str) -> list[str]:
     """Return the distinct terms to search for, in reading order; stopwords only when there is nothing else."""
     words = list(dict.fromkeys(words_of(text)))
     return [word for word in words if word not in STOPWORDS] or words
-
-
-def plain_words(text: str) -> list[str]:
-    """Return the folded runs of letters and digits, unspaced scripts as they stand: what is left when form does not matter."""
-    return _PLAIN_WORD.findall(fold(text))
 
 
 def fold(text: str) -> str:

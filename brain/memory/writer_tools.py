@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw
 
+from brain.errors import InvalidInputError
 from brain.memory.evidence import has_invented_identifier, overlap
+from brain.memory.notes import hold_runs
 from brain.memory.tokens import query_terms
 from brain.memory.tool_specs import FACT, NOTE_TOOLS, TOOLS
 from brain.memory.tools import EltmTools
@@ -41,7 +43,9 @@ class WriterTools:
 
     def __init__(self, store: EltmStore, search: EltmSearch, facts: Sequence[Fact], run_id: UUID) -> None:
         sources = {fact.number: source_of(fact, run_id) for fact in facts}
-        self._tools = EltmTools(store, search, read_only=False, facts=sources, source=NoteSource(run_id))
+        self._pool = store.pool
+        self._source = NoteSource(run_id)
+        self._tools = EltmTools(store, search, read_only=False, facts=sources, source=self._source)
         self._fact_terms = {fact.number: frozenset(query_terms(fact.text)) for fact in facts}
         self._all_terms = frozenset[str]().union(*self._fact_terms.values())
         self._all_text = "\n".join(fact.text for fact in facts)
@@ -67,6 +71,12 @@ class WriterTools:
 
     async def execute(self, call_id: str, name: str, args: Raw) -> ToolOutcome:
         """Run one call, with the fact it belongs to."""
+        if name in _WRITES:
+            try:
+                async with self._pool.connection() as conn:
+                    await hold_runs(conn, [self._source])
+            except InvalidInputError as problem:
+                return error_outcome(str(problem))
         if name in NOTE_TOOLS:
             note = _text_of(args, "note")
             if note is not None and not self._is_supported(note):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from brain.errors import HandRunError, HandUnavailableError, UnavailableError
+from brain.errors import HandUnavailableError, UnavailableError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def is_outage(error: BaseException) -> bool:
     """Whether a gateway, the hand or the database is to blame, and not what was sent to it."""
     return any(
-        isinstance(link, _OUTAGES) or (isinstance(link, HandRunError) and link.error_type in OUTAGE_TYPES)
+        isinstance(link, _OUTAGES) or (isinstance(link, UpstreamError) and link.error_type in OUTAGE_TYPES)
         for link in causes(error)
     )

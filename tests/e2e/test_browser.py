@@ -29,6 +29,12 @@ def run_browser_tests(url: str, *files: str, **environ: str) -> None:
     assert result.returncode == 0, f"{result.stdout[-8000:]}\n{result.stderr[-4000:]}"
 
 
+def test_the_page_copes_with_everything_a_brain_can_do_to_it() -> None:
+    command = ["npm", "run", "--silent", "e2e:fake"]
+    result = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False, timeout=500)
+    assert result.returncode == 0, f"{result.stdout[-8000:]}\n{result.stderr[-4000:]}"
+
+
 def test_the_page_works_and_everything_is_there_after_a_restart(data_home: Path, tmp_path: Path) -> None:
     state = {"DAAPU_E2E_STATE": str(tmp_path / "state.json")}
     with running_system(data_home) as system:

@@ -117,7 +117,8 @@ def test_a_part_that_ends_before_it_is_ready_ends_everything_with_its_last_line(
     messages = io.StringIO()
     with watched(Supervisor([[good], [bad]], messages=messages)) as errors:
         wait_until(lambda: len(errors) == 1)
-        assert str(errors[0]) == "the brain ended with exit code 3 before it was ready: reason: no database"
+        said = "the brain ended with exit code 3 during the start: reason: no database"
+        assert str(errors[0]).startswith(f"{said} (more in ")
     assert not answers(url)
     assert "brain | reason: no database" in messages.getvalue()
 

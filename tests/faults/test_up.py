@@ -52,6 +52,7 @@ def test_exactly_one_address_is_printed_and_ctrl_c_ends_everything(data_home: Pa
         assert not any(is_alive(pid) for pid in parts.values())
         everything = "".join(system.out + system.messages)
         assert everything.count("http://") == 1
+        assert system.messages[-1].strip() == "daapu: stopped; everything is kept"
         assert "local profile" in everything
 
 

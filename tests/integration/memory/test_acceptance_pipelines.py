@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
+from brain.errors import InvalidInputError
 from brain.jobs import queries
 from brain.jobs.queue import JobQueue, QueuePolicy, enqueue_snapshot
 from brain.jobs.worker import JobWorker
@@ -88,7 +89,11 @@ async def test_13_twenty_rounds_with_8_and_3_give_two_windows_and_three_jobs(sto
         await replays.start(chat, compaction_rounds=8, context_rounds=3)
         await replays.walk_one()
         status = await replays.status()
-    assert (status.windows_compacted, status.jobs_queued, len(await jobs(store))) == (2, 3, 3)
+        assert (status.windows_compacted, status.jobs_queued, len(await jobs(store))) == (2, 3, 3)
+        call = AssistantMessage(parts=(ToolCallPart("c", "dice__roll", Raw(b"{}")),), meta=USAGE, finish_reason="tool_calls")
+        result = ToolResultMessage((ToolResultPart("c", "dice__roll", (TextPart("4"),)),))
+        with pytest.raises(InvalidInputError):  # the routes answer it with 400
+            await replays.start((*chat, said("x"), call, said("y"), result, answered("z")))
 
 
 async def test_15_switching_maintenance_off_drains_the_queue(store):

@@ -140,6 +140,8 @@ async def test_browsing_has_the_shapes_of_the_contract(planted: httpx2.AsyncClie
         ("search?q=%20", 400),
         ("search?q=x&limit=101", 400),
         ("search?q=x&entityId=1&relationshipId=1", 400),
+        ("search?q=x&entityId=99999999999999999999", 400),
+        ("search?q=x&relationshipId=-99999999999999999999", 400),
     ],
 )
 async def test_bad_reads_are_refused_with_a_reason(client: httpx2.AsyncClient, path: str, status: int) -> None:

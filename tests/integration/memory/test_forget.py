@@ -210,6 +210,24 @@ async def test_erasing_a_chat_takes_only_what_rests_on_it_alone(store: EltmStore
     assert len((await Provenance(store.pool).note_detail(both.notes[0].id)).sources) == 1
 
 
+async def test_erasing_a_chat_takes_along_what_only_its_notes_stood_for(store: EltmStore, eraser: Eraser) -> None:
+    user, bird, acme = [(await store.entities.create(name)).view.entity for name in ("user", "zaunkoenig", "acme")]
+    saw = (await store.relationships.create(user.id, bird.id, "saw")).relationship
+    await store.relationships.create(user.id, acme.id, "works_at")
+    rules = NoteRules(sources=(await _run(store, "1-1"),))
+    await store.notes.attach_to_relationship(saw.id, [NewNote(DAY, "The user saw it.")], rules=rules)
+    await store.notes.attach_to_entity(user.id, [NewNote(DAY, "The code is heliotrope, the city Porto.")], rules)
+    await store.notes.attach_to_entity(user.id, [NewNote(DAY, "Lives in Porto.")])
+    await store.entities.set_attributes(user.id, {"code": "Heliotrope", "city": "porto", "badge": "7"})
+    done = await eraser.erase(EraseTarget(chat_id="1-1"))
+    assert (done.notes, done.relationships, done.entities, done.attributes) == (2, 1, 1, 1)
+    dump = await _dump(store)
+    assert "zaunkoenig" not in dump
+    assert "heliotrope" not in dump
+    assert [view.entity.canonical_name for view in await store.reads.list_entities(10)] == ["user", "acme"]
+    assert (await store.reads.get_entity(user.id)).attributes == {"badge": "7", "city": "porto"}
+
+
 async def test_erasing_does_not_wait_for_an_embedder(store: EltmStore, eraser: Eraser, fake_hand: FakeEmbeddingHand) -> None:
     ada = (await store.entities.create("ada")).view.entity
     await store.entities.set_attributes(ada.id, {"city": "quokkaville"})

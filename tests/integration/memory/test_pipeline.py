@@ -11,6 +11,7 @@ from brain.catalog import CapabilityError
 from brain.errors import BrainError, HandUnavailableError, StageError
 from brain.jobs.queries import JobRow, claim_job, delete_job
 from brain.jobs.queue import enqueue_snapshot
+from brain.memory.embeddings import EmbeddingError
 from brain.memory.extraction import Extractor
 from brain.memory.pipeline import CorruptSnapshotError, DroppedJobError, Origin
 from brain.memory.views import NewNote
@@ -82,7 +83,7 @@ async def test_tool_loop_records_facts_with_their_sources(store):
         runs = await memory.rows(
             "SELECT job_id, kind, chat_id, chat_title, first_message, last_message, prompt_version, rung, outcome, facts, facts_dropped FROM eltm_extraction_runs"
         )
-        assert runs == [(None, "chat", "1755500000000-42", "Moves", 10, 11, "extract-1", "text", "written", 2, 0)]
+        assert runs == [(None, "chat", "1755500000000-42", "Moves", 10, 11, "extract-2", "text", "written", 2, 0)]
 
 
 async def test_compacted_chat_is_named_without_a_position_that_has_moved(store):
@@ -460,4 +461,7 @@ def test_outages_are_told_by_their_cause():
     problem.__cause__ = HandUnavailableError("gone")
     assert is_outage(problem)
     assert not is_outage(StageError("x", "y"))
+    # An embedder that answers vectors of another width says nothing about the job.
+    assert is_outage(EmbeddingError("upstream", "a vector has 8 dimensions"))
+    assert not is_outage(EmbeddingError("invalid_request", "too large"))
     assert list_facts([]) == ""

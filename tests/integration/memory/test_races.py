@@ -46,10 +46,16 @@ OPERATIONS: dict[str, Operation] = {
     "note": lambda store, a, b, edge: store.notes.attach_to_entity(a, [NewNote(DAY, "same text")], NoteRules(skip_same=True)),
     "edge note": lambda store, a, b, edge: store.notes.attach_to_relationship(edge, [NewNote(DAY, "met")], valid=False),
     "valid": lambda store, a, b, edge: store.relationships.set_valid(edge, valid=False),
+    "edit note": lambda store, a, b, edge: _edit_first_note(store, a),
     "forget": lambda store, a, b, edge: Corrections(store.pool, store.spaces).forget_entity(a),
     "erase": lambda store, a, b, edge: Eraser(store.pool, store.spaces).erase(EraseTarget(entity_id=a)),
     "import": lambda store, a, b, edge: Transfer(store).take_in(json.dumps(FILE).encode()),
 }
+
+
+async def _edit_first_note(store: EltmStore, a: int) -> Any:
+    (note, *_) = await store.reads.list_entity_notes(a)
+    return await Corrections(store.pool, store.spaces).edit_note(note.id, "corrected")
 
 
 @pytest.mark.parametrize("first", OPERATIONS)

@@ -144,7 +144,7 @@ async def test_failed_compaction_keeps_what_was_queued(pool):
 
 
 async def test_walk_interrupted_twice_is_finished_by_others(pool):
-    """The walking brain is stopped once in an orderly way and once killed; nothing is queued twice or lost."""
+    """5,000 messages; the brain is stopped once in an orderly way and once killed: nothing is queued twice or lost."""
     reached = asyncio.Event()
     stuck = asyncio.Event()
     calls = 0
@@ -161,7 +161,7 @@ async def test_walk_interrupted_twice_is_finished_by_others(pool):
                 await asyncio.sleep(30)
             return await super().handle_run(http)
 
-    upload = chat(100)
+    upload = chat(2500)
     async with open_replay(pool, Stuck(script=script), lease_seconds=0.5) as (first, _):
         await first.start(upload)
         walking = asyncio.create_task(first.walk_one())
@@ -184,7 +184,7 @@ async def test_walk_interrupted_twice_is_finished_by_others(pool):
             await killed
     assert status.state == "finished"
     jobs = await queued(pool)
-    assert [number for messages, *_ in jobs for number in questions(messages)] == list(range(1, 101))
+    assert [number for messages, *_ in jobs for number in questions(messages)] == list(range(1, 2501))
     assert status.jobs_queued == len(jobs)
 
 

@@ -117,3 +117,17 @@ async def test_the_same_note_twice_is_recorded_once_also_by_two_writers(store: E
     assert sorted(outcome.written[0] for outcome in outcomes) == [False, True]
     assert len({outcome.notes[0].id for outcome in outcomes}) == 1
     assert (await store.reads.get_entity(ada.id)).note_count == 1
+
+
+async def test_a_placeholder_is_no_other_name_of_what_it_turned_out_to_be(store: EltmStore) -> None:
+    for rename in (True, False):
+        unknown = (await store.entities.create("unknown dentist", "person")).view.entity
+        if rename:
+            await store.entities.refine(unknown.id, name="dr. smith")
+        else:
+            known = (await store.entities.create("dr. jones", "person")).view.entity
+            await store.merge(known.id, unknown.id)
+    again = await store.entities.create("unknown dentist", "person")
+    assert again.created
+    async with store.pool.connection() as conn:
+        assert await (await conn.execute("SELECT alias FROM eltm_aliases")).fetchall() == []

@@ -162,6 +162,24 @@ async def test_large_subjects_before_a_failure_are_written(
         (["entities", "u1", "attributes"], {" ": "1"}, "entities[u1].attributes[ ]"),
         (["entities", "u2"], {"name": "USER", "category": "person", "attributes": {}, "notes": []}, "entities[u2].name"),
         (["relationships", 0, "srcUuid"], "u9", "relationships[0].srcUuid"),
+        (["relationships", 0, "dstUuid"], "", "relationships[0].dstUuid"),
+        (["relationships", 0, "dstUuid"], 7, "relationships[0].dstUuid"),
+        (["relationships", 0, "notes", 0, "date"], "20260831", "relationships[0].notes[0].date"),
+        (["relationships", 0, "notes", 0, "date"], "2026-W35-1", "relationships[0].notes[0].date"),
+        (["relationships", 0, "notes", 0, "note"], " \u3000 ", "relationships[0].notes[0].note"),
+        (["relationships", 0, "notes"], None, "relationships[0].notes"),
+        (["relationships", 1], {"srcUuid": "u1", "verb": "knows", "dstUuid": "u2", "notes": []}, "relationships[1]"),
+        (["relationships", 1], "knows", "relationships[1]"),
+        (["relationships"], {}, "the file"),
+        (["entities"], [], "the file"),
+        (["entities", "u1", "name"], "\x00", "entities[u1].name"),
+        (["entities", "u1", "attributes"], {"a": "1\r2"}, "entities[u1].attributes[a]"),
+        (["entities", "u1", "attributes"], {"a": "  "}, "entities[u1].attributes[a]"),
+        (["entities", "u1", "attributes"], {"a": None}, "entities[u1].attributes"),
+        (["entities", "u1", "attributes"], {"a": 1}, "entities[u1].attributes"),
+        (["entities", "u2"], {"name": "acme", "category": "company", "attributes": {}}, "entities[u2]"),
+        (["entities", "u2"], {"name": "acme", "category": "company", "notes": []}, "entities[u2]"),
+        (["entities", "u2"], None, "entities[u2]"),
         (["relationships", 1, "verb"], " ", "relationships[1].verb"),
         (["relationships", 1, "valid"], "yes", "relationships[1].valid"),
         (
@@ -183,6 +201,49 @@ async def test_a_mistake_is_named_by_its_path_and_nothing_is_written(
         await transfer.take_in(json.dumps(file).encode())
     assert str(refused.value).startswith(says)
     assert await store.reads.list_entities(1) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"entities":{}}',
+        b'{"relationships":[]}',
+        b"\xff\xfe",
+        b'{"entities":{},"relationships":[]',
+        b"[" * 100_000,
+    ],
+)
+async def test_what_is_no_memory_file_is_refused(store: EltmStore, transfer: Transfer, body: bytes) -> None:
+    with pytest.raises(InvalidInputError):
+        await transfer.take_in(body)
+    assert await store.reads.version() == "0"
+
+
+async def test_a_note_that_is_there_with_other_signs_is_another_note(store: EltmStore, transfer: Transfer) -> None:
+    """An import compares day and trimmed text, nothing looser."""
+    file = _file()
+    await transfer.take_in(json.dumps(file).encode())
+    file["entities"]["u1"]["notes"] = [
+        {"date": "2026-08-30", "note": "moved to london"},
+        {"date": "2026-08-29", "note": "Moved to London."},
+    ]
+    assert (await transfer.take_in(json.dumps(file).encode())).notes_inserted == 2
+
+
+@pytest.mark.slow
+async def test_a_file_of_100_megabytes_is_taken_in(store: EltmStore, transfer: Transfer) -> None:
+    long = "All work and no play makes a dull day. " * 25
+    notes = [{"date": "2026-01-01", "note": f"{number}: {long}"} for number in range(100)]
+    file = _file()
+    file["entities"]["u2"]["notes"] = notes * 1050
+    body = json.dumps(file).encode()
+    assert len(body) > 100 * 2**20
+    summary = await transfer.take_in(body)
+    assert (summary.notes_inserted, summary.notes_skipped) == (102, 1049 * 100 + 1)
 
 
 async def test_what_was_erased_or_forgotten_does_not_come_back_with_a_file(store: EltmStore, transfer: Transfer) -> None:

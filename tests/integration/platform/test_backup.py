@@ -42,6 +42,11 @@ def test_an_existing_file_is_not_overwritten(database_url: str, tmp_path: Path) 
     assert (tmp_path / "a").read_text() == "precious"
 
 
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match=r"cannot be written: No such file or directory; name a file"):
+        backup("postgresql://127.0.0.1:1/none", tmp_path / "missing" / "b.daapu", programs=None)
+
+
 def test_a_failed_backup_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="pg_dump failed"):
         backup("postgresql://nobody@127.0.0.1:1/none", tmp_path / "a", programs=programs_folder())

@@ -67,6 +67,7 @@ async def test_a_healthy_system_is_described_and_its_measurements_are_kept(datab
         "memory.eltm.writerModel": "note",
         "agent.investigator.model": "note",
     }
+    assert found["configuration"][0].detail == "1 provider"
     assert [entry.detail for entry in found["local/m"]] == [
         "window 4096, tools yes, JSON yes, images yes",
         "contextLength is 8000, the server was started with 4096: lower it or start it with more",

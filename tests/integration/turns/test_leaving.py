@@ -65,6 +65,20 @@ async def test_events_of_a_detached_turn_carry_ids(brain: Brain) -> None:
     assert [int(event.id.rpartition("-")[2]) for event in events[1:]] == [1, 2, 3, 4, 5]
 
 
+async def test_who_joins_is_told_which_message_is_replaced(brain: Brain) -> None:
+    gate = asyncio.Event()
+    await brain.create_chat()
+    await brain.send("first")
+    brain.hand.scripts.append(gated(gate))
+    async with brain.sending("in other words", detach=True, replaceFrom=0) as feed:
+        await feed.next("text")
+        state = (await brain.http.get(f"/api/chats/{CHAT}/run")).json()
+    assert state["replaceFrom"] == 0
+    assert state["message"]["parts"] == [{"type": "text", "text": "in other words"}]
+    gate.set()
+    await brain.idle()
+
+
 async def test_a_rejoin_replays_everything_and_follows(brain: Brain) -> None:
     gate = asyncio.Event()
     await brain.create_chat()
@@ -75,6 +89,9 @@ async def test_a_rejoin_replays_everything_and_follows(brain: Brain) -> None:
     assert state["state"] == "running"
     assert state["pendingApprovals"] == []
     assert state["lastEventId"].startswith(state["turnId"] + "-")
+    assert state["message"]["parts"] == [{"type": "text", "text": "Hi"}]
+    assert state["message"]["createdAt"] == state["startedAt"]
+    assert state["replaceFrom"] is None
     async with brain.http.stream("GET", f"/api/chats/{CHAT}/run", headers={"accept": "text/event-stream"}) as response:
         assert response.status_code == 200
         rejoined = EventFeed(response)

@@ -81,6 +81,15 @@ def test_date_that_was_worked_out_is_no_invented_identifier():
     assert len(check(RawFact("The user moved to Lisbon on 2026-03-01.", 1, "moved to Lisbon")).facts) == 1
 
 
+@pytest.mark.parametrize(
+    "fact", ["用户于2026-03-01搬到里斯本。", "用户在2026年3月1日搬到里斯本。", "ユーザーは2026/03/01にリスボンへ引っ越した。"]
+)
+def test_date_between_characters_is_no_invented_identifier(fact):
+    said = [source(1, "昨天我搬到了里斯本。昨日リスボンへ引っ越した。")]
+    assert len(check(RawFact(fact, 1), sources=said).facts) == 1
+    assert check(RawFact(f"{fact}工号48213", 1), sources=said).dropped == {"unsupported": 1}
+
+
 def test_fact_that_shares_no_word_with_the_chat_is_dropped():
     assert check(RawFact("Der Benutzer besitzt einen Hund namens Rex.", 1)).dropped == {"unsupported": 1}
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { answerMemory } from './memory.mjs';
+import { answerMemory, resetMemory } from './memory.mjs';
 import { Turn, run, storedMessages } from './turns.mjs';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
@@ -33,6 +33,8 @@ function freshState() {
         name: 'Default (GSG)',
         systemPrompt: 'You are a helpful assistant.',
         allowedNamespaces: [],
+        staleNamespaces: [],
+        remember: true,
       },
     ],
     nextPersona: 1,
@@ -49,9 +51,9 @@ const info = (chat) => ({
   title: chat.title,
   personaId: chat.personaId,
   createdAt: chat.createdAt,
-  updatedAt: chat.createdAt,
+  updatedAt: `${chat.createdAt}/${chat.messages.length}`,
   pinned: chat.pinned ?? false,
-  archived: false,
+  archived: chat.archived ?? false,
   temporary: false,
   remember: true,
   live: state.turns.has(chat.id),
@@ -80,7 +82,8 @@ function listChats(url) {
   const cursor = url.searchParams.get('cursor');
   const all = [...state.chats.values()]
     .sort((a, b) => (a.id < b.id ? 1 : -1))
-    .filter((chat) => !cursor || chat.id < cursor);
+    .filter((chat) => !cursor || chat.id < cursor)
+    .filter((chat) => !chat.archived || url.searchParams.get('include') === 'archived');
   const page = all.slice(0, 200);
   return { chats: page.map(info), ...(all.length > 200 && { nextCursor: page.at(-1).id }) };
 }
@@ -108,6 +111,7 @@ function send(chat, body, response) {
   }
   const message = { role: 'user', parts, createdAt: new Date().toISOString() };
   const turn = new Turn(chat, message, body.replaceFrom ?? chat.messages.length);
+  turn.replaceFrom = body.replaceFrom ?? null;
   turn.rawModel = body.model.slice(body.model.indexOf('/') + 1);
   state.turns.set(chat.id, turn);
   void run(turn, () => {
@@ -209,6 +213,11 @@ const routes = [
   ['GET', '/api/chats/:id/chat', ({ id }) => state.chats.get(id)?.messages ?? []],
   [
     'GET',
+    '/api/chats/:id/messages',
+    ({ id }) => ({ messages: [], firstIndex: 0, total: chatOf(id).messages.length }),
+  ],
+  [
+    'GET',
     '/api/chats/:id/export',
     ({ id }) => ({ title: chatOf(id).title, messages: chatOf(id).messages }),
   ],
@@ -244,6 +253,8 @@ const routes = [
         state: 'running',
         turnId: turn.id,
         startedAt: turn.startedAt,
+        message: turn.message,
+        replaceFrom: turn.replaceFrom,
         lastEventId: turn.events.at(-1)?.id ?? null,
         pendingApprovals,
       };
@@ -275,7 +286,7 @@ const routes = [
     'POST',
     '/api/personas',
     ({ body }) => {
-      const persona = { ...body, id: state.nextPersona++ };
+      const persona = { staleNamespaces: [], ...body, id: state.nextPersona++ };
       state.personas.push(persona);
       return [201, persona];
     },
@@ -316,6 +327,7 @@ const routes = [
     '/test/reset',
     ({ body }) => {
       state = freshState();
+      resetMemory();
       state.token = body.token ?? null;
       for (let n = 0; n < (body.chats ?? 0); n++) addChat(`Chat ${n + 1}`);
       return [204];
@@ -385,7 +397,7 @@ async function handle(request, response) {
   const found = match(request.method, path);
   const body = request.method === 'GET' ? {} : await bodyOf(request);
   if (!found && path.startsWith('/api/eltm'))
-    return answerMemory(request.method, url, (status, data) => reply(response, status, data));
+    return answerMemory(request.method, url, body, (status, data) => reply(response, status, data));
   if (!found) return serveFile(response, path);
   const result = await found.handler({ ...found.params, url, body, request, response });
   if (response.headersSent || result === undefined) return undefined;

@@ -2,7 +2,7 @@
 
 const entity = { id: 12, canonicalName: 'ada lovelace', category: 'person' };
 const other = { id: 13, canonicalName: 'charles babbage', category: 'person' };
-const relationship = { id: 3, srcId: 12, dstId: 13, verb: 'works with', valid: true };
+const relationship = { id: 3, srcId: 12, dstId: 13, verb: 'works_with', valid: true };
 const note = {
   id: 7,
   entityId: 12,
@@ -22,20 +22,37 @@ const bond = {
   edited: true,
 };
 const subject = { type: 'entity', id: 12, name: entity.canonicalName, category: 'person' };
-const view = (of) => ({
-  entity: of,
+let state;
+
+/** Begin with the memory as it was. */
+export function resetMemory() {
+  state = {
+    entities: new Map([
+      [12, { ...entity }],
+      [13, { ...other }],
+    ]),
+    attributes: { city: 'London', language: 'English' },
+    relationship: { ...relationship },
+    bonds: true,
+  };
+}
+
+resetMemory();
+
+const view = (id) => ({
+  entity: state.entities.get(id),
   noteCount: 1,
   relationshipCount: 1,
-  latestNote: { ...note, entityId: of.id },
-  attributes: { city: 'London', language: 'English' },
+  latestNote: { ...note, entityId: id },
+  attributes: { ...state.attributes },
 });
-const bondView = {
-  relationship,
+const bondView = () => ({
+  relationship: state.relationship,
   srcName: entity.canonicalName,
   dstName: other.canonicalName,
   noteCount: 1,
   latestNote: bond,
-};
+});
 const source = {
   chatId: null,
   chatTitle: 'Afternoon talk',
@@ -60,17 +77,82 @@ const job = {
 };
 
 const answers = [
-  [/^GET \/api\/eltm\/entities$/, () => [view(entity), view(other)]],
-  [/^GET \/api\/eltm\/entities\/12$/, () => view(entity)],
-  [/^GET \/api\/eltm\/entities\/13$/, () => view(other)],
+  [/^GET \/api\/eltm\/entities$/, () => [...state.entities.keys()].map(view)],
+  [/^GET \/api\/eltm\/entities\/(\d+)$/, ([id]) => view(Number(id))],
+  [
+    /^PATCH \/api\/eltm\/entities\/(\d+)$/,
+    ([id], body) => {
+      const found = state.entities.get(Number(id));
+      found.canonicalName = body.name ?? found.canonicalName;
+      found.category = body.category ?? found.category;
+      return view(Number(id));
+    },
+  ],
+  [
+    /^PUT \/api\/eltm\/entities\/(\d+)\/attributes\/(.+)$/,
+    ([id, key], body) => {
+      state.attributes[decodeURIComponent(key)] = body.value;
+      return view(Number(id));
+    },
+  ],
+  [
+    /^DELETE \/api\/eltm\/entities\/(\d+)\/attributes\/(.+)$/,
+    ([id, key]) => {
+      const kept = Object.entries(state.attributes).filter(
+        ([name]) => name !== decodeURIComponent(key),
+      );
+      state.attributes = Object.fromEntries(kept);
+      return view(Number(id));
+    },
+  ],
+  [
+    /^POST \/api\/eltm\/entities\/(\d+)\/merge$/,
+    ([id], body) => {
+      state.entities.delete(body.loserId);
+      return view(Number(id));
+    },
+  ],
+  [
+    /^PATCH \/api\/eltm\/relationships\/\d+$/,
+    (_, body) => {
+      state.relationship.valid = body.valid;
+      return bondView();
+    },
+  ],
+  [
+    /^DELETE \/api\/eltm\/relationships\/\d+$/,
+    () => {
+      state.bonds = false;
+      return undefined;
+    },
+  ],
+  [
+    /^POST \/api\/eltm\/relationships\/\d+\/restore$/,
+    () => {
+      state.bonds = true;
+      return bondView();
+    },
+  ],
+  [
+    /^POST \/api\/eltm\/erase$/,
+    (_, body) => {
+      const chats = [{ id: '1-1', title: 'Afternoon talk' }];
+      const some = { notes: 2, attributes: 1, relationships: 0, entities: 0, jobs: 0, sources: 3 };
+      return { ...some, chats: body.dryRun || body.includeChats ? chats : [] };
+    },
+  ],
   [/^GET \/api\/eltm\/entities\/\d+\/notes$/, () => [note]],
-  [/^GET \/api\/eltm\/entities\/\d+\/relationships$/, () => [bondView]],
+  [/^GET \/api\/eltm\/entities\/\d+\/relationships$/, () => (state.bonds ? [bondView()] : [])],
   [/^GET \/api\/eltm\/relationships\/\d+\/notes$/, () => [bond]],
   [
     /^GET \/api\/eltm\/search$/,
     () => ({
       notes: [{ note, subject, score: 0.03, ranks: { semantic: 1, lexical: 4, name: null } }],
-      entities: [{ entity, score: 0.03, ranks: {} }],
+      entities: [...state.entities.values()].map((one) => ({
+        entity: one,
+        score: 0.03,
+        ranks: {},
+      })),
       degraded: null,
     }),
   ],
@@ -99,8 +181,12 @@ const answers = [
   [/^PATCH \/api\/eltm\/notes\/\d+$/, () => ({ note, subject, sources: [], history: [] })],
 ];
 
-export function answerMemory(method, url, reply) {
-  const found = answers.find(([pattern]) => pattern.test(`${method} ${url.pathname}`));
-  if (found) return reply(200, found[1]());
+export function answerMemory(method, url, body, reply) {
+  for (const [pattern, answer] of answers) {
+    const found = pattern.exec(`${method} ${url.pathname}`);
+    if (!found) continue;
+    const data = answer(found.slice(1), body);
+    return data === undefined ? reply(204) : reply(200, data);
+  }
   return method === 'GET' ? reply(404, { error: 'There is nothing with this id.' }) : reply(204);
 }

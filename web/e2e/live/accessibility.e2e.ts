@@ -9,6 +9,8 @@ const pages = [
   ['#/memory', 'Memory'],
   ['#/memory/jobs', 'Memory'],
   ['#/memory/transfer', 'Memory'],
+  ['#/memory/erase', 'Memory'],
+  ['#/archive', 'Archived chats'],
   ['#/tools', 'Tools'],
   ['#/maintenance', 'Maintenance'],
   ['#/settings', 'Settings'],

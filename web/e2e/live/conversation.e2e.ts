@@ -84,7 +84,11 @@ browserTests('a conversation', () => {
       isMobile: true,
       hasTouch: true,
     });
-    await send(page, 'slow: Say hello');
+    // Enter begins a new line where there is no key for it.
+    await composer(page).fill('slow: Say hello');
+    await composer(page).press('Enter');
+    expect(await composer(page).inputValue()).toBe('slow: Say hello\n');
+    await page.getByRole('button', { name: 'Send' }).tap();
     await cutShort(page, 1, () => stop(page).tap());
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(await overflow()).toBeLessThanOrEqual(0);
@@ -95,5 +99,8 @@ browserTests('a conversation', () => {
       .click();
     await page.getByRole('heading', { name: 'Settings' }).waitFor();
     expect(await overflow()).toBeLessThanOrEqual(0);
+    await page.getByRole('button', { name: 'Open menu' }).tap();
+    await page.goBack();
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
   });
 });

@@ -1,8 +1,9 @@
 // The list of chats, personas, pictures, signing in.
 import { readFile } from 'node:fs/promises';
+import type { Locator } from 'playwright-core';
 import { beforeEach, expect, it } from 'vitest';
 
-import { answered, browserTests, composer, open, send, url } from '../browser';
+import { answered, browserTests, composer, open, send, stop, url, violations } from '../browser';
 
 const reset = (body: object = {}) =>
   fetch(`${url}/test/reset`, { method: 'POST', body: JSON.stringify(body) });
@@ -85,6 +86,99 @@ browserTests('around the conversation', () => {
     await answered(page, 1);
   });
 
+  it('puts a chat into the archive and takes it out again', async () => {
+    await reset({ chats: 2 });
+    const page = await open();
+    await page.getByRole('link', { name: 'Chat 1' }).hover();
+    await page.getByRole('button', { name: 'Actions for “Chat 1”' }).click();
+    await page.getByRole('menuitem', { name: 'Archive' }).click();
+    await expect.poll(() => page.getByRole('link', { name: 'Chat 1' }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Archived chats' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'Chat 1' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Back to the list' }).click();
+    await page.getByText('Nothing is archived.').waitFor();
+    await page.getByRole('region', { name: 'Chats' }).getByText('Chat 1').waitFor();
+  });
+
+  it('says on a phone, too, that a chat was archived, and undoes it', async () => {
+    await reset({ chats: 1 });
+    const page = await open('#/', { viewport: { width: 360, height: 720 } });
+    await page.getByRole('button', { name: 'Open menu' }).click();
+    const drawer = page.getByRole('dialog', { name: 'Chats' });
+    await drawer.getByRole('button', { name: 'Actions for “Chat 1”' }).click();
+    await page.getByRole('menuitem', { name: 'Archive' }).click();
+    await expect.poll(() => drawer.getByRole('link', { name: 'Chat 1' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await drawer.getByRole('link', { name: 'Chat 1' }).waitFor();
+  });
+
+  it('refuses a file that is no export with words that say so', async () => {
+    const page = await open();
+    const [chooser] = await Promise.all([
+      page.waitForEvent('filechooser'),
+      page.getByRole('button', { name: 'Import a chat' }).click(),
+    ]);
+    const buffer = Buffer.from('no JSON at all');
+    await chooser.setFiles({ name: 'notes.json', mimeType: 'application/json', buffer });
+    await page.getByText('This is not a file that daapu has written.').waitFor();
+  });
+
+  it('runs nothing and loads nothing of what titles and messages contain', async () => {
+    const evil = '<img src="/evil.png" onerror="window.evil = 1"><script>window.evil = 1</script>';
+    const link = '[click](javascript:window.evil=1) <a href="javascript:window.evil=1">here</a>';
+    const parts = [{ type: 'text', text: `${evil} ${link}` }];
+    const answer = {
+      role: 'assistant',
+      parts,
+      meta: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+      finishReason: 'stop',
+    };
+    const asked = { role: 'user', parts, createdAt: '2026-03-01T08:00:00Z' };
+    await fetch(`${url}/api/chats/import`, {
+      method: 'POST',
+      body: JSON.stringify({ title: evil, messages: [asked, answer] }),
+    });
+    const page = await open();
+    const loaded: string[] = [];
+    page.on('request', (request) => loaded.push(request.url()));
+    await page.getByRole('link', { name: 'onerror' }).click();
+    await answered(page, 1);
+    expect(await page.evaluate(() => 'evil' in window)).toBe(false);
+    expect(loaded.filter((address) => address.includes('evil'))).toEqual([]);
+    expect(await page.locator('main a[href^="javascript"]').count()).toBe(0);
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(evil);
+  });
+
+  it('sets text of either direction as it is read', async () => {
+    const page = await open();
+    await composer(page).fill('שלום עולם');
+    const direction = (locator: Locator) =>
+      locator.evaluate((element) => getComputedStyle(element).direction);
+    expect(await direction(composer(page))).toBe('rtl');
+    await composer(page).press('Enter');
+    await answered(page, 1);
+    expect(await direction(page.getByText('שלום עולם', { exact: true }).last())).toBe('rtl');
+    expect(await direction(page.getByText('The tide comes'))).toBe('ltr');
+  });
+
+  it('says that a chat is gone instead of offering a new one under its address', async () => {
+    const page = await open('#/chat/1-999');
+    await page.getByRole('alert').getByText('This chat does not exist any more.').waitFor();
+  });
+
+  it('ends a search with Escape, not the answer', async () => {
+    const page = await open();
+    await send(page, 'slow');
+    await page.getByText('word2').waitFor();
+    await page.getByRole('searchbox', { name: 'Search chats' }).fill('x');
+    await page.keyboard.press('Escape');
+    await page.getByText('word9').waitFor();
+    expect(await stop(page).isVisible()).toBe(true);
+    await composer(page).press('Escape');
+    await answered(page, 1);
+  });
+
   it('sends a picture', async () => {
     const page = await open();
     await page.getByRole('combobox', { name: 'Model' }).selectOption({ label: 'acme/large-1' });
@@ -149,6 +243,20 @@ browserTests('around the conversation', () => {
     expect(await theme()).toBe('dark');
     await page.reload();
     expect(await theme()).toBe('dark');
+  });
+
+  it('says what to do when a part of the page is missing', async () => {
+    const page = await open();
+    await composer(page).waitFor();
+    await page.route('**/assets/Tools-*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Tools' }).click();
+    await page.getByRole('alert').getByText('Something on this page went wrong.').waitFor();
+    await page.evaluate(() => {
+      const reason = new Error('a dialog is missing');
+      const init = { promise: Promise.resolve(), reason };
+      dispatchEvent(new PromiseRejectionEvent('unhandledrejection', init));
+    });
+    await page.getByText('(a dialog is missing)').waitFor();
   });
 
   it('says what is wrong when the server is gone', async () => {

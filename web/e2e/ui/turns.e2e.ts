@@ -104,6 +104,41 @@ browserTests('turns', () => {
     await answered(page, 1);
   });
 
+  it('shows another browser the question and the answer that is being written', async () => {
+    const page = await open();
+    await send(page, 'slow and steady');
+    await page.getByText('word3').waitFor();
+    const other = await open(await page.evaluate(() => location.hash));
+    await other.getByText('slow and steady', { exact: true }).waitFor();
+    await other.getByText('word1 word2 word3').waitFor();
+    await other.getByText('A message sent from elsewhere is being answered.').waitFor();
+    await stop(page).click();
+    await answered(page, 1);
+    await answered(other, 1);
+    expect(await composer(other).inputValue()).toBe('');
+  });
+
+  it('catches up when the reader comes back to the window', async () => {
+    const page = await open();
+    await send(page, 'retry');
+    await answered(page, 1);
+    const other = await open(await page.evaluate(() => location.hash));
+    await answered(other, 1);
+    await send(page, 'compact this');
+    await answered(page, 2);
+    await other.evaluate(() => dispatchEvent(new Event('focus')));
+    await other.getByText('compact this', { exact: true }).waitFor();
+    await answered(other, 2);
+  });
+
+  it('says that an answer waits for a decision', async () => {
+    const page = await open();
+    await send(page, 'approve');
+    await page.getByRole('button', { name: 'Allow once' }).waitFor();
+    const said = await page.getByRole('status').allTextContents();
+    expect(said).toContain('This tool asks before it runs.');
+  });
+
   it('answers again and edits without losing the old answer first', async () => {
     const page = await open();
     await send(page, 'retry');
@@ -124,6 +159,9 @@ browserTests('turns', () => {
     await send(page, 'compact');
     await answered(page, 1);
     await page.getByText('12 older messages summarised').waitFor();
-    await page.getByText('3 notes and 1 entity from memory').waitFor();
+    await page.getByText('3 notes and 1 entity from memory', { exact: true }).waitFor();
+    await send(page, 'plain');
+    await answered(page, 2);
+    await page.getByText('1 note from memory', { exact: true }).waitFor();
   });
 });

@@ -131,6 +131,13 @@ def test_hints_name_what_was_probably_meant() -> None:
     assert "did you mean 'main/qwen'?" in text
 
 
+def test_a_missing_section_is_said_to_be_in_the_example() -> None:
+    data = valid()
+    del data["title"]
+    with pytest.raises(ConfigError, match=r"title: is missing \(config\.example\.jsonc shows it"):
+        check(data, {}, source="my.jsonc")
+
+
 @pytest.mark.parametrize(
     ("path", "value", "where"),
     [

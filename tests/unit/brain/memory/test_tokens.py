@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brain.memory.keep_out import same_text_hash
-from brain.memory.tokens import MAX_TERM_CHARS, fold, name_candidates, plain_words, query_terms, stem, terms_of, words_of
+from brain.memory.tokens import MAX_TERM_CHARS, fold, name_candidates, query_terms, stem, terms_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,18 @@ def test_form_does_not_make_a_text_another() -> None:
     assert same_text_hash("Moved to London.") == same_text_hash(" moved,  TO london")
     assert same_text_hash("Moved to London") != same_text_hash("Moved to Londo")
     assert same_text_hash("!!!") != same_text_hash("???")
-    assert plain_words("東京に行った。") == ["東京に行った"]
+    assert same_text_hash("東京に行った。") == same_text_hash("東京に行った")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Writes C.", "Writes C++."),
+        ("Writes C.", "Writes C#."),
+        ("It is 5 degrees", "It is -5 degrees"),
+        ("$5", "€5"),
+        ("5", "5 %"),
+    ],
+)
+def test_signs_that_change_the_meaning_make_a_text_another(one: str, other: str) -> None:
+    assert same_text_hash(one) != same_text_hash(other)

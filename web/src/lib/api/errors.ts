@@ -1,4 +1,5 @@
 // What went wrong with a request, in the server's words where it gave some.
+import { t } from '../i18n';
 
 /** A refused or failed request; `status` is 0 when no answer came at all. */
 export class ApiError extends Error {
@@ -11,7 +12,7 @@ export class ApiError extends Error {
   }
 
   static unreachable(cause: unknown): ApiError {
-    return new ApiError(0, 'The server could not be reached.', { cause });
+    return new ApiError(0, t.app.unreachable, { cause });
   }
 }
 
@@ -21,7 +22,7 @@ export function messageOf(body: unknown, fallback: string): string {
     const { error } = body;
     if (typeof error === 'string' && error !== '') return error;
   }
-  return fallback || 'The request failed.';
+  return fallback || t.app.failed;
 }
 
 /** A sentence for the page out of whatever was thrown. */

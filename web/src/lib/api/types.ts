@@ -18,6 +18,9 @@ export type NoteDetail = Schemas['NoteDetail'];
 export type RelationshipView = Schemas['RelationshipView'];
 export type MemoryHits = Schemas['MemorySearch'];
 export type Subject = Schemas['EntitySubject'] | Schemas['RelationshipSubject'];
+export type Erasure = Schemas['Erasure'];
+/** What to erase by: words that occur in it, or its days. */
+export type EraseTarget = { text: string } | { from: string; to: string };
 export type Job = Schemas['JobInfo'];
 export type ReplayStatus = Schemas['ReplayStatus'];
 export type ReembedStatus = Schemas['ReembedStatus'];

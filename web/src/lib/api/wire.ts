@@ -1,4 +1,5 @@
 // What an OpenAPI document does not describe: the state of a live turn, and its events.
+import type { UserMessage } from './types';
 
 export interface PendingApproval {
   id: string;
@@ -13,6 +14,10 @@ export type RunState =
       state: 'running';
       turnId: string;
       startedAt: string;
+      /** What it answers; the brain stores it only with its answer. */
+      message: UserMessage;
+      /** Index of the stored message that it replaces, null for a new one. */
+      replaceFrom: number | null;
       lastEventId: string | null;
       pendingApprovals: PendingApproval[];
     };

@@ -1,4 +1,4 @@
-// The words of the page. A further language is a file beside `en.ts` of the type `Words`, chosen here.
+// The words of the first screen. A further language is a file beside `en.ts` of the type `Words`, chosen here.
 import { en } from './en';
 
 export type Words = typeof en;

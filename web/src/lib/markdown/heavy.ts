@@ -44,6 +44,7 @@ async function loadFormulas(): Promise<void> {
   // MathML needs neither fonts nor inline styles: the browser sets it.
   formula = (source, block) => {
     const options = { displayMode: block, output: 'mathml', throwOnError: false } as const;
-    return katex.renderToString(source, options);
+    // The source that comes along is for machines; cleaning would leave its text among the signs.
+    return katex.renderToString(source, options).replace(/<annotation[^]*?<\/annotation>/g, '');
   };
 }

@@ -15,6 +15,16 @@ export const parser = new MarkdownIt({
 
 parser.use(formulas).use(autolinks);
 
+// Inline styles are forbidden on the page, and the parser aligns columns by them.
+parser.core.ruler.push('align_columns', (state) => {
+  for (const token of state.tokens) {
+    const align = /^text-align:(left|center|right)$/.exec(
+      String(token.attrGet('style') ?? ''),
+    )?.[1];
+    if (align) token.attrs = [['class', `align-${align}`]];
+  }
+});
+
 // The page has headings of its own above an answer, so those of the answer begin two levels lower.
 parser.core.ruler.push('lower_headings', (state) => {
   for (const token of state.tokens) {

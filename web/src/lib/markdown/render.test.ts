@@ -50,6 +50,26 @@ describe('rendering', () => {
     expect(block.querySelector('code')?.textContent).toBe('x = "<b>"\n');
   });
 
+  it('keeps what is no address: numbers of lists, columns, keys and direction of code', () => {
+    expect(page('3. three\n4. four').querySelector('ol')?.getAttribute('start')).toBe('3');
+    const cells = page('| a | b | c |\n|---|--:|:-:|\n| 1 | 2 | 3 |').querySelectorAll('td');
+    expect([...cells].map((cell) => cell.className)).toEqual(['', 'align-right', 'align-center']);
+    const block = page('```\nx\n```');
+    expect(block.querySelector('pre')?.getAttribute('tabindex')).toBe('0');
+    expect(block.querySelector('.code-block')?.getAttribute('dir')).toBe('ltr');
+    expect(block.querySelector('button')?.getAttribute('type')).toBe('button');
+  });
+
+  it('sets a formula of its own line large, without its source among the signs', async () => {
+    const source = '$$\n\\frac{60}{4} = \\mathbf{15}\n$$';
+    const element = document.createElement('div');
+    element.innerHTML = render(source, {}, await loadFor(source));
+    const math = element.querySelector('math');
+    expect(math?.getAttribute('display')).toBe('block');
+    expect(math?.textContent).not.toContain('frac');
+    expect(element.querySelector('[mathvariant]')?.getAttribute('mathvariant')).toBe('bold');
+  });
+
   it('colours code and sets formulas once they are loaded', async () => {
     const source = '```js\nconst a = 1;\n```\n\n$a^2$';
     const html = render(source, {}, await loadFor(source));
@@ -71,6 +91,8 @@ describe('cleaning', () => {
     '<video src="https://evil.example"></video>',
     '<form action="https://evil.example"><input></form>',
     '<svg><image href="https://evil.example"/></svg>',
+    '<a href="//evil.example">x</a>',
+    '<math><mtext href="//evil.example">x</mtext></math>',
     '<math><mtext><img src="//evil.example"></mtext></math>',
   ])('leaves nothing that loads from elsewhere: %s', (html) => {
     expect(sanitise(html)).not.toContain('evil.example');

@@ -40,7 +40,7 @@ function code(source: string, language: string, heavy: Heavy | null): string {
   const body = heavy?.highlight(source, language) ?? escapeHtml(source);
   const button = `<button type="button" data-copy="code">${escapeHtml(t.app.copy)}</button>`;
   const head = `<div class="code-head"><span>${escapeHtml(language)}</span>${button}</div>`;
-  return `<div class="code-block">${head}<pre tabindex="0"><code>${body}</code></pre></div>\n`;
+  return `<div class="code-block" dir="ltr">${head}<pre tabindex="0"><code>${body}</code></pre></div>\n`;
 }
 
 function formula(source: string, block: boolean, heavy: Heavy | null): string {

@@ -5,10 +5,12 @@ const purify = createDOMPurify(window);
 
 // A memory that can be read by a model leaks through the address of a picture, so pictures must bring their bytes.
 const INLINE_PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,/i;
+const ADDRESS = /^(?:https?:|mailto:|#)/i;
 const LOADS = ['srcset', 'background', 'poster', 'formaction', 'action', 'xlink:href', 'ping'];
 
 purify.addHook('afterSanitizeAttributes', (node) => {
   for (const name of LOADS) node.removeAttribute(name);
+  if (!ADDRESS.test(node.getAttribute('href') ?? '')) node.removeAttribute('href');
   if (node.nodeName === 'IMG' && !INLINE_PICTURE.test(node.getAttribute('src') ?? ''))
     node.remove();
   if (node.nodeName === 'A') {
@@ -33,7 +35,6 @@ export function sanitise(html: string): string {
       'svg',
     ],
     FORBID_ATTR: ['style', 'id', 'name'],
-    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/|#)/i,
     ALLOW_DATA_ATTR: true,
   });
 }

@@ -2,8 +2,10 @@
 import { client, unwrap } from '../api/client';
 import type { ChatChange, ChatInfo, Message, SearchHit } from '../api/types';
 
-export function listChats(cursor?: string) {
-  return unwrap(client.GET('/api/chats', { params: { query: cursor ? { cursor } : {} } }));
+/** A page of chats; `archived` lists those that were put out of the way as well. */
+export function listChats(cursor?: string, include?: 'archived') {
+  const query = { ...(cursor && { cursor }), ...(include && { include }) };
+  return unwrap(client.GET('/api/chats', { params: { query } }));
 }
 
 export async function createChat(): Promise<string> {
@@ -28,6 +30,12 @@ export async function deleteChat(id: string, remember: boolean): Promise<void> {
 export async function loadMessages(id: string): Promise<Message[]> {
   const path = { chat_id: id };
   return (await unwrap(client.GET('/api/chats/{chat_id}/chat', { params: { path } }))) as Message[];
+}
+
+/** Fails with 404 when there is no such chat: reading its whole history does not tell. */
+export async function assertExists(id: string): Promise<void> {
+  const params = { path: { chat_id: id }, query: { limit: 1 } };
+  await unwrap(client.GET('/api/chats/{chat_id}/messages', { params }));
 }
 
 /** Cut the history before `index`; `expectedLength` lets the server refuse a stale page. */

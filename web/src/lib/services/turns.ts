@@ -3,6 +3,7 @@ import { client, unwrap } from '../api/client';
 import { openStream, type Received } from '../api/stream';
 import type { SendRequest } from '../api/types';
 import type { RunState } from '../api/wire';
+import { t } from '../i18n';
 
 const path = (id: string, rest: string) => `/api/chats/${encodeURIComponent(id)}/${rest}`;
 
@@ -18,7 +19,7 @@ export async function send(
     body: JSON.stringify({ ...request, detach: true, approvals: true }),
     signal,
   });
-  if (!stream) throw new Error('The server answered without a stream.');
+  if (!stream) throw new Error(t.turn.noStream);
   return stream;
 }
 

@@ -1,6 +1,7 @@
 // The list of chats, newest first, page by page, and what is done to a chat from it.
 import { describe } from '../api/errors';
 import type { ChatChange, ChatInfo } from '../api/types';
+import { t } from '../i18n';
 import * as service from '../services/chats';
 
 const REFRESH_WHILE_LIVE = 8000;
@@ -44,6 +45,11 @@ export class ChatList {
     return this.items.find((chat) => chat.id === id);
   }
 
+  titleOf(id: string | null): string {
+    // Not every chat is in the list: archived ones, and those of pages that were not read yet.
+    return id === null ? t.chats.new : (this.get(id)?.title ?? t.nav.chat);
+  }
+
   async create(): Promise<string> {
     const id = await service.createChat();
     await this.refresh();
@@ -52,6 +58,12 @@ export class ChatList {
 
   async change(id: string, change: ChatChange): Promise<void> {
     this.#replace(await service.changeChat(id, change));
+  }
+
+  /** Take a chat out of the list, or put it back. */
+  async archive(id: string, archived: boolean): Promise<void> {
+    await service.changeChat(id, { archived });
+    await this.refresh();
   }
 
   async generateTitle(id: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { describe } from '../api/errors';
 import type { EntityView, MemoryHits, Note, NoteDetail, RelationshipView } from '../api/types';
 import * as service from '../services/memory';
+import * as edit from '../services/memoryEdit';
 
 export class MemoryBrowser {
   query = $state('');
@@ -82,6 +83,39 @@ export class EntityPage {
     }
   }
 
+  /** Change name and category; the refusal of the server is thrown, here and below. */
+  async change(id: number, name: string, category: string): Promise<void> {
+    this.view = await edit.changeEntity(id, { name, category });
+  }
+
+  async setAttribute(id: number, key: string, value: string): Promise<void> {
+    this.view = await edit.setAttribute(id, key, value);
+  }
+
+  async deleteAttribute(id: number, key: string): Promise<void> {
+    this.view = await edit.deleteAttribute(id, key);
+  }
+
+  async merge(id: number, loserId: number): Promise<void> {
+    await edit.mergeEntities(id, loserId);
+    await this.load(id);
+  }
+
+  async setValid(id: number, relationshipId: number, valid: boolean): Promise<void> {
+    await edit.setValid(relationshipId, valid);
+    await this.load(id);
+  }
+
+  async removeRelationship(id: number, relationshipId: number, erase: boolean): Promise<void> {
+    await edit.removeRelationship(relationshipId, erase);
+    await this.load(id);
+  }
+
+  async restoreRelationship(id: number, relationshipId: number): Promise<void> {
+    await edit.restoreRelationship(relationshipId);
+    await this.load(id);
+  }
+
   forget(id: number, erase: boolean): Promise<void> {
     return service.removeEntity(id, erase);
   }
@@ -111,8 +145,9 @@ export class NoteEditor {
     return this.#guard(() => service.removeNote(id, erase));
   }
 
-  restore(id: number): Promise<boolean> {
-    return this.#guard(() => service.restoreNote(id));
+  /** Bring a forgotten note back; the refusal of the server is thrown, its dialog is closed. */
+  restore(id: number): Promise<void> {
+    return service.restoreNote(id);
   }
 
   async #guard(work: () => Promise<unknown>): Promise<boolean> {

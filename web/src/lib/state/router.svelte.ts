@@ -1,6 +1,14 @@
 // Where the reader is: the hash of the address, because the server knows only the one page.
 
-const PAGES = ['chat', 'personas', 'memory', 'tools', 'maintenance', 'settings'] as const;
+const PAGES = [
+  'chat',
+  'personas',
+  'memory',
+  'tools',
+  'maintenance',
+  'settings',
+  'archive',
+] as const;
 export type PageName = (typeof PAGES)[number];
 
 export interface Route {

@@ -37,9 +37,37 @@ describe('the composer', () => {
     await fireEvent.input(field, { target: { value: 'hello' } });
     await fireEvent.keyDown(field, { key: 'Enter', shiftKey: true });
     await fireEvent.keyDown(field, { key: 'Enter', isComposing: true });
+    // Safari says it by the old code only.
+    await fireEvent.keyDown(field, { key: 'Enter', keyCode: 229 });
     expect(onsend).not.toHaveBeenCalled();
     await fireEvent.keyDown(field, { key: 'Enter' });
     expect(onsend).toHaveBeenCalledOnce();
+  });
+
+  it('leaves Enter to new lines where the keyboard is on the screen', async () => {
+    const { field, onsend } = shown();
+    await fireEvent.input(field, { target: { value: 'hello' } });
+    vi.stubGlobal('matchMedia', () => ({ matches: true }));
+    const unhandled = await fireEvent.keyDown(field, { key: 'Enter' });
+    expect(unhandled).toBe(true);
+    expect(onsend).not.toHaveBeenCalled();
+  });
+
+  it('says what is wrong with a file that is no picture', async () => {
+    const file = new File(['x'], 'notes.pdf', { type: 'application/pdf' });
+    const { field } = shown({ onpictures: async () => 'Pictures can be PNG.' });
+    await fireEvent.drop(field, { dataTransfer: { files: [file] } });
+    expect((await screen.findByRole('alert')).textContent).toContain('Pictures can be PNG.');
+  });
+
+  it('pastes the text of what comes with a picture of itself', async () => {
+    const onpictures = vi.fn(async () => null);
+    const { field } = shown({ onpictures });
+    const files = [new File(['x'], 'cells.png', { type: 'image/png' })];
+    await fireEvent.paste(field, { clipboardData: { files, types: ['text/plain', 'Files'] } });
+    expect(onpictures).not.toHaveBeenCalled();
+    await fireEvent.paste(field, { clipboardData: { files, types: ['Files'] } });
+    expect(onpictures).toHaveBeenCalledWith(files);
   });
 
   it('keeps the draft of each chat', async () => {

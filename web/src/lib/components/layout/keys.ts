@@ -1,4 +1,5 @@
 // Keyboard shortcuts. Plain keys count only outside of fields; with a dialog open, none does.
+import { isComposing } from '../ui/composing';
 
 export interface Shortcuts {
   newChat: () => void;
@@ -30,11 +31,17 @@ function actionOf(
   plain: Record<string, () => void>,
   stop: () => void,
 ): (() => void) | undefined {
-  if (event.ctrlKey || event.metaKey) return undefined;
+  if (event.ctrlKey || event.metaKey || isComposing(event)) return undefined;
   // By place on the keyboard: with Alt, some layouts write another character.
   if (event.altKey) return withAlt[event.code];
-  if (event.key === 'Escape') return stop;
-  return isField(event.target) ? undefined : plain[event.key];
+  const field = isField(event.target);
+  // In other fields Escape ends what is done there.
+  if (event.key === 'Escape') return field && !isComposer(event.target) ? undefined : stop;
+  return field ? undefined : plain[event.key];
+}
+
+function isComposer(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.id === 'composer';
 }
 
 function isField(target: EventTarget | null): boolean {

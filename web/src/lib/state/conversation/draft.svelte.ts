@@ -13,6 +13,15 @@ export class Draft {
     this.images = this.#pictures[this.#chat] ?? [];
   }
 
+  /** Go on in a chat that was just made: what was written meanwhile moves along. */
+  moveTo(chatId: string): void {
+    const { text, images } = this;
+    this.clear();
+    this.#chat = chatId;
+    this.set(text);
+    this.setImages(images);
+  }
+
   set(text: string): void {
     this.text = text;
     write(`draft.${this.#chat}`, text === '' ? null : text);

@@ -1,5 +1,7 @@
-// The message that is being answered. The brain stores it only with its answer, so a reload needs it from here.
+// The message that is being answered. The brain stores it only with its answer.
+import type { RunState } from '../../api/wire';
 import { readJson, write } from '../../services/storage';
+import { picturesOf, textOf } from './rounds';
 
 export interface Pending {
   text: string;
@@ -7,6 +9,8 @@ export interface Pending {
   /** The history from here on is hidden while the turn runs. */
   from: number;
   replaces: boolean;
+  /** Sent by another browser, whose composer gets the words back if they are not answered. */
+  elsewhere?: boolean;
 }
 
 export function keepPending(chatId: string, pending: Pending): void {
@@ -21,4 +25,20 @@ export function readPending(chatId: string): Pending | null {
 
 export function dropPending(chatId: string): void {
   write(`pending.${chatId}`, null);
+}
+
+/** What a live turn answers, as the brain tells it; `length` is that of the stored history. */
+export function pendingOf(
+  run: Extract<RunState, { state: 'running' }>,
+  length: number,
+  own: Pending | null,
+): Pending {
+  const text = textOf(run.message);
+  return {
+    text,
+    images: picturesOf(run.message),
+    from: run.replaceFrom ?? length,
+    replaces: run.replaceFrom !== null,
+    elsewhere: own?.text !== text,
+  };
 }

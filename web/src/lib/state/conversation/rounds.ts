@@ -98,18 +98,25 @@ function emptyRound(key: string, user: UserView | null): Round {
 }
 
 function userView(message: UserMessage, index: number, messages: readonly Message[]): UserView {
-  const text = message.parts
-    .flatMap((part) => (part.type === 'text' ? [part.text] : []))
-    .join('\n');
+  const text = textOf(message);
   const summary = text.startsWith(SUMMARY);
   return {
     index,
     text: summary ? text.slice(SUMMARY.length) : text,
-    images: message.parts.flatMap((part) => (part.type === 'attachment' ? imagesOf(part) : [])),
+    images: picturesOf(message),
     createdAt: message.createdAt ?? null,
     summary,
     editable: !summary && (index === 0 || messages[index - 1]?.role === 'assistant'),
   };
+}
+
+export function textOf(message: UserMessage): string {
+  return message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+}
+
+/** Pictures of a message as data URLs. */
+export function picturesOf(message: UserMessage): string[] {
+  return message.parts.flatMap((part) => (part.type === 'attachment' ? imagesOf(part) : []));
 }
 
 function imagesOf(part: AttachmentPart): string[] {

@@ -1,0 +1,3 @@
+// A number with the noun that it counts, in English.
+export const count = (n: number, one: string, many: string) =>
+  `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
