@@ -27,7 +27,7 @@ class ChatHead(msgspec.Struct, frozen=True):
 
 
 class ChatRow(msgspec.Struct, frozen=True):
-    """A whole row, the history as stored."""
+    """A whole row, the history as stored. ``version`` changes with every change of the row, whoever makes it."""
 
     id: str
     title: str
@@ -41,6 +41,7 @@ class ChatRow(msgspec.Struct, frozen=True):
     archived: bool
     temporary: bool
     remember: bool
+    version: str
 
 
 class ChatChanges(msgspec.Struct, frozen=True):
@@ -129,7 +130,7 @@ async def find_chat(conn: AsyncConnection, chat_id: str) -> ChatRow | None:
         await cur.execute(
             """
             SELECT id, title, chat_json, eltm_version, persona_id, revision,
-                   created_at, updated_at, pinned, archived, temporary, remember
+                   created_at, updated_at, pinned, archived, temporary, remember, xmin::text || '/' || ctid::text AS version
               FROM chats
              WHERE id = %(chat_id)s
             """,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from brain.chats.store import ChatStore
 
 MAX_PAGE: Final = 500
-KNOWN_TEXTS: Final = 1024
+KNOWN_VERSIONS: Final = 1024
 
 _MARKED_CONTENT: Final = re.compile(r'\{"type":"base64","base64": "sha256:([0-9a-f]{64})"\}')
 _raw_list = msgspec.json.Decoder(list[Raw])
@@ -49,27 +48,27 @@ class MessagePage(msgspec.Struct, frozen=True):
     total: int
 
 
-class _KnownTexts:
-    """Remembers by hash which stored texts were found valid, so that an unchanged history is not decoded for every reader."""
+class _KnownVersions:
+    """Remembers which versions of rows were found valid, so that an unchanged history is not decoded for every reader."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._hashes: OrderedDict[bytes, None] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def check(self, chat_id: str, text: str) -> None:
-        """Validate a stored text unless it is known.
+    def check(self, row: queries.ChatRow) -> None:
+        """Validate a stored history unless this version of it is known.
 
         Raises:
             CorruptChatError: it is not valid.
         """
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-        if digest in self._hashes:
-            self._hashes.move_to_end(digest)
+        key = (row.id, row.version)
+        if key in self._versions:
+            self._versions.move_to_end(key)
             return
-        decode_stored(chat_id, text)
-        self._hashes[digest] = None
-        if len(self._hashes) > self._capacity:
-            self._hashes.popitem(last=False)
+        decode_stored(row.id, row.chat_json)
+        self._versions[key] = None
+        if len(self._versions) > self._capacity:
+            self._versions.popitem(last=False)
 
 
 class ChatReader:
@@ -78,7 +77,7 @@ class ChatReader:
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection], store: ChatStore) -> None:
         self._pool = pool
         self._store = store
-        self._known = _KnownTexts(KNOWN_TEXTS)
+        self._known = _KnownVersions(KNOWN_VERSIONS)
 
     async def read_history(self, chat_id: str) -> bytes:
         """Return the message array as JSON; an unknown chat has an empty one.
@@ -91,7 +90,7 @@ class ChatReader:
             if row is None:
                 return b"[]"
             # Valid with marks is valid with contents: a rule about base64 holds for imports only.
-            self._known.check(chat_id, row.chat_json)
+            self._known.check(row)
             text = await self._store.read_json(conn, row)
         return text.encode()
 
@@ -106,7 +105,7 @@ class ChatReader:
             row = await queries.find_chat(conn, chat_id)
             if row is None:
                 raise NotFoundError("chat", chat_id)
-            self._known.check(chat_id, row.chat_json)
+            self._known.check(row)
             messages = _raw_list.decode(row.chat_json)
             end = len(messages) if before is None else min(before, len(messages))
             start = max(0, end - limit)
@@ -128,7 +127,7 @@ class ChatReader:
             if row is None:
                 raise NotFoundError("chat", chat_id)
             try:
-                self._known.check(chat_id, row.chat_json)
+                self._known.check(row)
                 text = await self._store.read_json(conn, row)
             except CorruptChatError:
                 text = _raw_content(row.chat_json)

@@ -246,7 +246,7 @@ class TurnService:
 
 async def find_live_chats(conn: AsyncConnection, chat_ids: Sequence[str]) -> frozenset[str]:
     """Return those of the chats that have a live turn on any replica: what the list of chats asks."""
-    return frozenset(await queries.list_live_chats(conn, chat_ids, stale_seconds=STALE_SECONDS))
+    return frozenset(await queries.list_live_chats(conn, stale_seconds=STALE_SECONDS)).intersection(chat_ids)
 
 
 @asynccontextmanager
