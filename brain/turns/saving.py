@@ -55,8 +55,7 @@ async def save_turn(
     """
     request = turn.request
     remembers = request.remember and loaded.remember and request.persona.remember
-    # What need not wait for an answer travels together.
-    async with pool.connection() as conn, conn.pipeline(), conn.transaction():
+    async with pool.connection() as conn, conn.transaction():
         await store.store(
             conn,
             loaded.id,

@@ -1,6 +1,7 @@
 """The pool hands out connections and never swallows a cancellation."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -27,3 +28,37 @@ async def test_a_task_cancelled_while_its_connection_arrives_ends(pool):
         for conn in holders:
             await pool.putconn(conn)
     assert pool.get_stats()["pool_available"] == pool.get_stats()["pool_size"]
+
+
+async def test_connections_of_cancelled_work_answer_their_own_questions(pool):
+    chance = random.Random(7)
+    async with pool.connection() as conn:
+        await conn.execute("CREATE TABLE storm (n int)")
+
+    async def work(number: int) -> None:
+        async with pool.connection() as conn, conn.transaction():
+            await conn.execute("INSERT INTO storm VALUES (%s)", (number,))
+            async with conn.cursor() as cur:
+                await cur.executemany("INSERT INTO storm VALUES (%s)", [(number,)] * 3)
+            found = await (await conn.execute("SELECT %s::int", (number,))).fetchone()
+            assert found == (number,)
+
+    async def ask(number: int) -> None:
+        async with pool.connection() as conn:
+            cur = await conn.execute("UPDATE storm SET n = n WHERE n = %s", (-1,))
+            assert cur.rowcount == 0
+            found = await (await conn.execute("SELECT %s::int", (number,))).fetchone()
+            assert found == (number,)
+
+    for round_number in range(40):
+        tasks = [asyncio.create_task(work(round_number * 100 + each)) for each in range(12)]
+        await asyncio.sleep(chance.uniform(0, 0.02))
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [each for each in ended if isinstance(each, AssertionError)] == []
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(ask(round_number * 1000 + each) for each in range(12)))
+    async with pool.connection() as conn:
+        cur = await conn.execute("SELECT count(*) FROM (SELECT n FROM storm GROUP BY n HAVING count(*) <> 4) AS partial")
+        assert await cur.fetchone() == (0,)

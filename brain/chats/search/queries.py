@@ -102,14 +102,14 @@ async def insert_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexR
 
 
 async def append_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexRow]) -> None:
-    """Put a few texts in; works in pipeline mode, which ``COPY`` does not."""
-    async with conn.cursor() as cur:
-        await cur.executemany(
+    """Put a few texts in, each with a statement of its own: cheaper than ``COPY`` for what a turn appends."""
+    for row in rows:
+        await conn.execute(
             """
             INSERT INTO chat_search (chat_id, message_index, role, message_created_at, body, folded, grams, digest)
             VALUES (%(chat_id)s, %(message_index)s, %(role)s, %(message_created_at)s, %(body)s, %(folded)s, %(grams)s, %(digest)s)
             """,
-            [{"chat_id": chat_id, **msgspec.structs.asdict(row)} for row in rows],
+            {"chat_id": chat_id, **msgspec.structs.asdict(row)},
         )
 
 
