@@ -133,10 +133,10 @@ async def test_an_owner_that_was_not_seen_for_long_is_not_asked(brain: Brain) ->
     async with brain.pool.connection() as conn:
         await queries.claim_turn(conn, CHAT, turn_id="old", owner="old", address="http://127.0.0.1:1")
         assert await queries.find_live_turn(conn, CHAT, stale_seconds=STALE_SECONDS) is not None
-        assert await queries.list_live_chats(conn, [CHAT], stale_seconds=STALE_SECONDS) == [CHAT]
+        assert await queries.list_live_chats(conn, stale_seconds=STALE_SECONDS) == [CHAT]
         await conn.execute("UPDATE live_turns SET seen_at = now() - interval '1 minute'")
         assert await queries.find_live_turn(conn, CHAT, stale_seconds=STALE_SECONDS) is None
-        assert await queries.list_live_chats(conn, [CHAT], stale_seconds=STALE_SECONDS) == []
+        assert await queries.list_live_chats(conn, stale_seconds=STALE_SECONDS) == []
         assert await queries.touch_turns(conn, owner="old") == 1
         assert await queries.find_live_turn(conn, CHAT, stale_seconds=STALE_SECONDS) is not None
 
