@@ -85,14 +85,14 @@ notes and entities are off, as the frame of the goals says.
 ## What was tried for the many slow streams
 
 * Most of the cost of a token is waking up for it. While the loop is on time every token is passed on at once; when it runs late, a stream
-  lets its next tokens gather for up to 150 ms, and its end cuts the pause short (`brain/runs/pacing.py`): 0.59 of the gateway became 0.75 to 0.96,
-  depending on how quiet the machine is.
+  lets its next tokens gather for up to 150 ms, and its end cuts the pause short (`brain/runs/pacing.py`): 0.59 of the gateway became 0.66 to
+  0.96 from run to run. Why runs differ that much was not found.
 * A connection that worked within the last second is taken from the pool without a check, and only the new messages of a turn are compared
   with the search rows: 4.1 ms of CPU for a whole turn became 3.3 ms.
-* Sending the statements of a store together (pipeline mode) saved 0.2 ms more and is not done: connections of cancelled turns then
-  answered the questions of others.
+* Sending the statements of a store together (pipeline mode) is not done: connections of cancelled turns then answered the questions of
+  others. What it saves was not measured by itself; with two other small savings it was 0.2 ms.
 * Pausing the socket instead of the reader saves more CPU, but hides the end of the stream: the share falls by what the last pause costs.
-* Pacing in the hand has no effect: it is not the hand that is late when both share a core.
+* Pacing in the hand changed nothing in two runs: its own loop was not found late when both share a core.
 """
 
 

@@ -102,7 +102,7 @@ async def insert_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexR
 
 
 async def append_rows(conn: AsyncConnection, chat_id: str, rows: Iterable[IndexRow]) -> None:
-    """Put a few texts in, each with a statement of its own: cheaper than ``COPY`` for what a turn appends."""
+    """Put the few texts in that a turn appends, each with a statement of its own."""
     for row in rows:
         await conn.execute(
             """
